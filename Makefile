@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # more than there are cores, because many tests wait for processes and timers
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
-.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-million bench-compare quality quality-search conformance chaos chaos-services format lock reference schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-fleet bench-million bench-compare quality quality-search conformance chaos chaos-services format lock reference schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -124,6 +124,10 @@ bench-startup: $(READY) ## Measure the start-up time of commands and crawls
 bench-hosts: $(READY) ## Measure one worker on 5,000 hosts, at one request per second each
 	@$(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 
+bench-fleet: $(READY) ## Measure many polite crawls on one worker, compared with Scrapy (OTHER=folder: also one crawl with that checkout)
+	@$(BIN)/python -m benchmarks.bench_fleet $(ARGS)
+	@$(if $(OTHER),$(BIN)/python -m benchmarks.compare $(OTHER) --parts crawl)
+
 bench-million: $(READY) ## Crawl, pause, refresh and delete a site of a million pages (over an hour, 35 GB)
 	@$(BIN)/python -m benchmarks.bench_million $(ARGS)
 
@@ -157,10 +161,8 @@ reference: $(READY) ## Regenerate docs/reference from commands, settings and tab
 schema-dump: $(READY) ## Write the schema of the migrations to tests/db/schema.txt
 	@PYTHONPATH=tests/db $(BIN)/python -m schema_dump
 
-VERSIONS := src/forager/db/migrations/versions
 revision: $(READY) ## Start a migration (MESSAGE="add a column")
-	@$(BIN)/alembic revision --rev-id "$$(printf '%04d' $$(($$(ls $(VERSIONS)/*.py | wc -l) + 1)))" -m "$(MESSAGE)"
-	@script=$$(ls $(VERSIONS)/*.py | tail -1) && touch $${script%.py}.sql $${script%.py}.down.sql
+	@$(BIN)/alembic revision -m "$(MESSAGE)"
 
 lock: ## Update requirements.lock and docs/requirements.lock from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv

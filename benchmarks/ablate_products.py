@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.marked_products import MarkedPage, is_right, load_pages, tuned_shops
 from forager.extract.product.extract import find_facts
-from forager.extract.product.merge import Claim, claims_for, merge
+from forager.extract.product.merge import FieldClaim, claims_for, merge
 from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.places import (
     STATING,
@@ -31,7 +31,7 @@ from forager.extract.product.places import (
     place_of,
     stated_price,
 )
-from forager.extract.product.record import Fact, FieldName, Product
+from forager.extract.product.product import Fact, FieldName, Product
 
 FIELDS = (FieldName.PRICE, FieldName.AVAILABILITY, FieldName.BRAND, FieldName.SKU)
 PLACES = (*sorted(STATING), "script", "dom", "label", "url", "text")
@@ -57,7 +57,7 @@ def _place(fact: Fact) -> str:
 # --- a scorer between claims ------------------------------------------------------------------
 
 
-def _features(claim: Claim) -> list[float]:
+def _features(claim: FieldClaim) -> list[float]:
     score = min(max(claim.confidence, 0.02), 0.99)
     places = [float(place in claim.places) for place in PLACES]
     return [1.0, math.log(score / (1 - score)), len(claim.places) - 1.0, *places]

@@ -28,7 +28,7 @@ from benchmarks.parts import Part, chosen
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "build" / "bench"
-PATIENCE = 5  # time limit of a part, as a multiple of its expected duration
+TIME_LIMIT_FACTOR = 5  # time limit of a part, as a multiple of its expected duration
 GRACE = 60.0  # seconds for a stopped part to shut down its database
 LOOK = 2.0  # seconds for which the load of the machine is measured before a part starts
 
@@ -52,7 +52,7 @@ def run_part(part: Part, results: Path, *, quick: bool) -> Run:
     options = part.quick if quick else part.options
     command = [sys.executable, "-m", f"benchmarks.{part.module}", *options]
     environment = {**os.environ, "BENCH_RESULTS": str(results)}
-    failed = _wait(command, environment, 60 * PATIENCE * part.minutes)
+    failed = _wait(command, environment, 60 * TIME_LIMIT_FACTOR * part.minutes)
     minutes = round((time.monotonic() - began) / 60, 1)
     return Run(date, minutes, round(load, 1), round(busy), round(os.getloadavg()[0], 1), failed)
 

@@ -50,7 +50,7 @@ GOAL_POSTS = 500
 # with more requests in flight than this, the server is overloaded
 MOST_AT_ONCE = 200
 POSTERS = 64
-PATIENCE = 60.0
+TIME_LIMIT = 60.0
 
 
 @dataclass(slots=True)
@@ -98,13 +98,13 @@ def server(folder: Path, url: str) -> Iterator[Running]:
         finally:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(PATIENCE)
+                process.wait(TIME_LIMIT)
             except subprocess.TimeoutExpired:
                 process.kill()
 
 
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + TIME_LIMIT
     while process.poll() is None and time.monotonic() < give_up:
         for line in log.read_bytes().splitlines():
             if b'"api listens"' in line:
@@ -136,7 +136,7 @@ async def visitor(running: Running, key: str) -> AsyncIterator[aiohttp.ClientSes
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Authorization": f"Bearer {key}", "Accept": "text/html, */*"},
-        timeout=aiohttp.ClientTimeout(total=PATIENCE),
+        timeout=aiohttp.ClientTimeout(total=TIME_LIMIT),
     ) as session:
         form = {"key": key, "next": "/"}
         async with session.post("/sign-in", data=form, allow_redirects=False) as answer:

@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forager.archive.reader import SegmentScan, read_response
-from forager.archive.record import Codec, ResponseRecord, compress, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import open_storage
+from forager.archive.warc_record import Codec, ResponseRecord, compress, pack
 from forager.archive.writer import ArchiveWriter
 
 Packing = Callable[[list[ResponseRecord]], Awaitable[list[bytes]]]

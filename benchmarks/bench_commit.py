@@ -23,8 +23,8 @@ from forager.archive.local import LocalStorage
 from forager.archive.writer import ArchiveWriter
 from forager.crawl.batch import Committer
 from forager.crawl.frontier.discovery import Discovery
-from forager.crawl.frontier.entry import Entry, Via, found_url
-from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.entry import FrontierEntry, Via, found_url
+from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.frontier.window import START
 from forager.crawl.ledger import CrawlState
 from forager.crawl.options import crawl_options
@@ -39,7 +39,7 @@ from forager.db.embedded import join_server
 from forager.db.ids import new_id
 from forager.documents.writer import GenerationWriter
 from forager.extract.document import EXTRACTOR_VERSION
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease
 from forager.jobs.kinds import load_kinds
@@ -66,7 +66,7 @@ class GrownCrawl:
         self._state.ledger.pending = size
         self._state.ledger.settled[Outcome.FETCHED] = size
         options = crawl_options({"urls": [start_url(size)]})
-        scope = Scope(options.seeds)
+        scope = CrawlScope(options.seeds)
         self._discovery = Discovery(scope, self._state.ledger, next_seq=self._state.next_seq)
         archive = ArchiveWriter(
             LocalStorage(folder), "bench", context.lease.number, register=_no_register
@@ -111,8 +111,8 @@ class GrownCrawl:
         await self._committer.write(batch)
         self.milliseconds.append((time.perf_counter() - began) * 1000)
 
-    def _settled(self, entry: Entry) -> Settlement:
-        urls = [NormalisedUrl(f"{entry.url}/{n}") for n in range(LINKS)]
+    def _settled(self, entry: FrontierEntry) -> Settlement:
+        urls = [NormalizedUrl(f"{entry.url}/{n}") for n in range(LINKS)]
         return Settlement(
             entry=entry,
             outcome=Outcome.FETCHED,
@@ -233,7 +233,7 @@ async def _grown(database: Database, settings: Settings, size: int, folder: Path
 
 async def _insert_state(context: JobContext, job_id: UUID) -> None:
     async with context.commit() as connection:
-        await state_rows.insert_state(connection, job_id)
+        await state_rows.start_over(connection, job_id)
 
 
 async def _checkpoint(database: Database) -> None:

@@ -27,7 +27,7 @@ from benchmarks.bench_search import FOLDER, busy_seconds
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.crawl.extraction.process import Extractor
-from forager.crawl.extraction.reading import document_of, pack_document, unpack_document
+from forager.crawl.extraction.reading import new_document, pack_document, unpack_document
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
@@ -79,7 +79,7 @@ MAIN = "main element"
 MARKDOWN = "markdown"
 SECTIONS = "sections and hash"
 NAMES = "identifiers, and packing for the runner"
-REST = "scope and keys of links, archive record (by difference)"
+OTHER = "scope and keys of links, archive record (by difference)"
 
 
 class _Clock:
@@ -104,7 +104,9 @@ def reading_ms(pages: Sequence[Page], rounds: int) -> dict[str, float]:
 
 def _read_once(pages: Sequence[Page]) -> dict[str, float]:
     clock = _Clock()
-    extractor = Extractor([BASE], "host", DEFAULT_AGENT)
+    extractor = Extractor(
+        seeds=[BASE], scope="host", agent=DEFAULT_AGENT, documents=True, products=False
+    )
     for page in pages:
         given = (page.body, page.url, TYPE, (), DEFAULT_AGENT)
         clock.charge("")
@@ -116,7 +118,7 @@ def _read_once(pages: Sequence[Page]) -> dict[str, float]:
         clock.charge("")
         reading = extract_reading(*given)
         clock.charge("whole reading")
-        pack_document(document_of(reading))
+        pack_document(new_document(reading))
         clock.charge(NAMES)
         extractor.extract(_request(page), page.body)
         clock.charge("whole answer")
@@ -150,7 +152,7 @@ def _by_difference(spent: Mapping[str, float]) -> dict[str, float]:
     known = (FACTS, SERIALISE, TOKENS, MAIN, MARKDOWN, SECTIONS, NAMES)
     parts = {part: spent[part] for part in known}
     # both reuse the results of earlier steps: tags, words, links
-    parts[REST] = spent["whole answer"] - spent["whole reading"] - spent[NAMES]
+    parts[OTHER] = spent["whole answer"] - spent["whole reading"] - spent[NAMES]
     return parts
 
 
@@ -210,7 +212,7 @@ def new_pages(pages: Sequence[Page], *, changed: int = 0) -> list[NewPage]:
         if changed and number % changed == 0:
             body = body.replace(b"</p>", b" and more.</p>", 1)
         reading = extract_reading(body, page.url, TYPE)
-        document = unpack_document(pack_document(document_of(reading)))
+        document = unpack_document(pack_document(new_document(reading)))
         found.append(
             NewPage(
                 url=page.url, key=url_key(page.url), document=document,

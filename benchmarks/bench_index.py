@@ -37,13 +37,13 @@ from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.index import engine
 from forager.index.client import EngineClient
-from forager.index.engine import Engine
+from forager.index.engine import SearchEngine
 from forager.index.feeder import Feeder
 from forager.index.reindex import Reindexer
 from forager.logs import configure_logs
 
 GOAL = 2_000
-PATIENCE = 9.0
+TIME_LIMIT = 9.0
 # documents that are sent from the outbox in one round
 SENT = 4_000
 
@@ -69,11 +69,15 @@ class Round:
 async def timed(
     client: EngineClient, sections: int, work: Callable[[], Awaitable[object]]
 ) -> Round:
-    there, here, began = await engine_seconds(client), time.process_time(), time.perf_counter()
+    engine_cpu, local, began = (
+        await engine_seconds(client),
+        time.process_time(),
+        time.perf_counter(),
+    )
     await work()
-    seconds, here = time.perf_counter() - began, time.process_time() - here
-    there = await engine_seconds(client) - there
-    return Round(sections / seconds, here / sections * 1e6, there / sections * 1e6)
+    seconds, local = time.perf_counter() - began, time.process_time() - local
+    engine_cpu = await engine_seconds(client) - engine_cpu
+    return Round(sections / seconds, local / sections * 1e6, engine_cpu / sections * 1e6)
 
 
 async def engine_seconds(client: EngineClient) -> float:
@@ -104,7 +108,7 @@ async def tell(database: Database) -> None:
 
 
 async def search_rows(
-    database: Database, used: Engine, text: RealText, count: int
+    database: Database, used: SearchEngine, text: RealText, count: int
 ) -> list[list[str]]:
     chance = random.Random(1)
     pairs = text.two_words(count, chance)
@@ -162,13 +166,13 @@ async def measure(options: argparse.Namespace, url: str, text: RealText, report:
         report.heading("Searching with it, in milliseconds")
         report.text(
             "Time of the whole search, including snippets, one search at a time, with a warm"
-            " cache. The engine suggests candidates, and PostgreSQL checks the generation, words"
-            " and rank of each. Three fifths of the sections are published. Other work on the"
+            " cache. The engine ranks, and PostgreSQL checks the generation"
+            " of each result. Three fifths of the sections are published. Other work on the"
             " machine affects these times."
         )
         report.table(
             ("what", "PostgreSQL", "p90", "with the engine", "p90"),
-            await search_rows(database, Engine(client), text, options.queries),
+            await search_rows(database, SearchEngine(client), text, options.queries),
         )
 
 
@@ -204,7 +208,7 @@ def main() -> None:
         sys.exit(f"{options.folder} is not a folder; give one with HTML files: --folder")
     configure_logs("critical")
     # slow first searches on a busy machine must not end the measurement
-    engine.ANSWER_LIMIT = PATIENCE
+    engine.ANSWER_LIMIT = TIME_LIMIT
     report = Report("A search engine in addition to PostgreSQL, measured")
     with tempfile.TemporaryDirectory(prefix="forager-bench-") as folder:
         machine = describe_machine(Path(folder))

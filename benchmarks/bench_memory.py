@@ -17,13 +17,13 @@ import psutil
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.crawl import job  # the modules of a runner count as well
+from forager.crawl.content_filter import ContentFilter
 from forager.crawl.frontier.discovery import NOFOLLOW, Discovery
-from forager.crawl.frontier.entry import Entry, Via
-from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.entry import FrontierEntry, Via
+from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.frontier.window import CAPACITY
 from forager.crawl.ledger import Ledger
-from forager.crawl.visitor import ContentFilter
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 
 # one in this many URLs was rejected as nofollow
 NOFOLLOWED = 20
@@ -34,7 +34,7 @@ def main(count: int) -> None:
     report.table(("machine", ""), describe_machine(Path()))
     rows = [("imports", *_memory(0.0))]
     began = time.perf_counter()
-    discovery = Discovery(Scope([NormalisedUrl("https://docs.example/")]), Ledger())
+    discovery = Discovery(CrawlScope([NormalizedUrl("https://docs.example/")]), Ledger())
     discovery.reserve(count)
     contents = ContentFilter()
     for number in range(count):
@@ -53,10 +53,10 @@ def main(count: int) -> None:
     print(report.write("memory.md"))
 
 
-def _entry(number: int) -> Entry:
-    url = NormalisedUrl(f"https://docs.example/section-{number % 5000}/{number}/page.html")
+def _entry(number: int) -> FrontierEntry:
+    url = NormalizedUrl(f"https://docs.example/section-{number % 5000}/{number}/page.html")
     key = hashlib.sha256(url.encode()).digest()[:16]
-    return Entry(depth=3, seq=number, key=key, url=url, via=Via.LINK, parent=key)
+    return FrontierEntry(depth=3, seq=number, key=key, url=url, via=Via.LINK, parent=key)
 
 
 def _memory(seconds: float) -> tuple[str, str]:

@@ -31,13 +31,13 @@ from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.extract.keys import url_hash
-from forager.extract.product.record import Availability, Evidence, FieldName, Product, ProductImage
+from forager.extract.product.product import Availability, Evidence, FieldName, Product, ProductImage
 from forager.logs import configure_logs
-from forager.products.export import Export, ExportFormat, export_products
-from forager.products.filters import Filters, Order
+from forager.products.export import ProductExport, ProductsExportFormat, export_products
+from forager.products.filters import Filters, ProductOrder
 from forager.products.search import search_products
 from forager.products.service import list_products, product_stats, show_product
-from forager.products.writer import ReadPage, write_pages
+from forager.products.writer import ParsedPage, write_pages
 from forager.settings import Settings
 
 DOMAINS = 100
@@ -111,9 +111,9 @@ class Shop:
             batches.append(time.perf_counter() - began)
         return end / sum(batches), statistics.median(batches) * 1000, busy / end * 1000
 
-    def _page(self, number: int) -> ReadPage:
+    def _page(self, number: int) -> ParsedPage:
         url = page_url(number)
-        return ReadPage(
+        return ParsedPage(
             task_id=number + 1,
             domain_id=number % DOMAINS + 1,
             url=url,
@@ -197,7 +197,9 @@ def questions(database: Database, products: int, count: int) -> list[tuple[str, 
     def times(make: Callable[[], Question]) -> list[Question]:
         return [make() for _ in range(count)]
 
-    def listing(filters: Callable[[], Filters], order: Order = Order.NEWEST) -> list[Question]:
+    def listing(
+        filters: Callable[[], Filters], order: ProductOrder = ProductOrder.NEWEST
+    ) -> list[Question]:
         return times(lambda: _bound(list_products, database, filters(), order=order))
 
     def searching(words: Callable[[], str], filters: Filters | None = None) -> list[Question]:
@@ -214,8 +216,8 @@ def questions(database: Database, products: int, count: int) -> list[tuple[str, 
         ("list: a category", listing(lambda: Filters(category=chance.choice(WORDS)))),
         ("list: a SKU", listing(lambda: Filters(sku=f"sku-{chance.randrange(products):07d}"))),
         ("list: with problems (none)", listing(lambda: Filters(has_problems=True))),
-        ("list: the cheapest", listing(Filters, Order.CHEAPEST)),
-        ("list: by name", listing(Filters, Order.NAME)),
+        ("list: the cheapest", listing(Filters, ProductOrder.CHEAPEST)),
+        ("list: by name", listing(Filters, ProductOrder.NAME)),
         ("search: one word", searching(lambda: chance.choice(WORDS))),
         ("search: two words", searching(two_words)),
         ("search: three words", searching(lambda: " ".join(chance.sample(WORDS, 3)))),
@@ -260,11 +262,11 @@ def _spread(seconds: Sequence[float]) -> list[str]:
 
 async def export_rows(database: Database, folder: Path) -> list[list[str]]:
     rows = []
-    for format_ in ExportFormat:
+    for format_ in ProductsExportFormat:
         target = folder / f"products.{format_}"
         began = time.perf_counter()
         with target.open("wb") as file:
-            written = await export_products(database, Export(format_), file)
+            written = await export_products(database, ProductExport(format_), file)
         rate = written / (time.perf_counter() - began)
         rows.append([format_.value, f"{rate:,.0f}", f"{target.stat().st_size / 2**20:.0f}"])
         target.unlink()

@@ -26,7 +26,7 @@ from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.logs import configure_logs
 from forager.settings import Settings
-from forager.tasks.scheduler import TASKS_PER_TICK, Scheduler, Tick
+from forager.tasks.scheduler import TASKS_PER_TICK, Scheduler, SchedulerTick
 
 FEWEST_TICKS = 7
 DOMAINS = """
@@ -62,7 +62,7 @@ class Measured:
     """Ticks until all due tasks were woken: the result of the first, and the seconds of each."""
 
     name: str
-    first: Tick
+    first: SchedulerTick
     seconds: list[float]
 
 
@@ -85,7 +85,7 @@ def load(url: str, options: argparse.Namespace, state: str) -> None:
 
 async def measure(url: str, name: str) -> Measured:
     """Run ticks one after the other; all queued tasks are completed between them."""
-    ticks: list[Tick] = []
+    ticks: list[SchedulerTick] = []
     seconds: list[float] = []
     async with Database(url, name="bench") as database:
         scheduler = Scheduler(database, Settings())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forager.extract.hosts import host_of
-from forager.extract.urls import Refusal, join, normalise
+from forager.extract.urls import Refusal, join, normalize
 
 Case = dict[str, Any]
 
@@ -54,14 +54,14 @@ def miss(case: Case) -> str | None:
 
 
 def _normalisation_miss(case: Case) -> str | None:
-    url = normalise(case["input"], case["base"])
+    url = normalize(case["input"], case["base"])
     if case.get("failure"):
         return None if url is Refusal.INVALID else f"normalised {url!r}, expected a refusal"
     if case["protocol"] not in ("http:", "https:"):
         return None if url is Refusal.SCHEME else f"normalised {url!r}, expected another scheme"
     if isinstance(url, Refusal) or host_of(url) != case["host"]:
         return f"normalised {url!r}, expected the host {case['host']!r}"
-    return None if normalise(url) == url else f"normalised {url!r} is not stable"
+    return None if normalize(url) == url else f"normalised {url!r} is not stable"
 
 
 if __name__ == "__main__":

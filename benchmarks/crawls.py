@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 from benchmarks.usage import Usage, run_measured
 from forager.db.embedded import join_server
 
-HERE = Path(__file__).parent
-PEERS = HERE.parent / ".venv-bench"
-LOCK = HERE / "requirements.lock"
+FOLDER = Path(__file__).parent
+PEERS = FOLDER.parent / ".venv-bench"
+LOCK = FOLDER / "requirements.lock"
 
 # stands for the URL of a PostgreSQL of the same kind as Forager's
 DATABASE = "{database}"
@@ -75,7 +75,7 @@ def crawl_with_peer(
 ) -> Crawl:
     """`peer` is a Python script, or a program that was built; for `DATABASE` it gets a server."""
     with TemporaryDirectory(dir=folder) as storage, ExitStack() as stack:
-        python = [str(PEERS / "bin/python"), str(HERE / "contenders" / peer)]
+        python = [str(PEERS / "bin/python"), str(FOLDER / "contenders" / peer)]
         program = python if peer.endswith(".py") else [str(PEERS / "bin" / peer)]
         server = stack.enter_context(join_server(Path(storage))) if DATABASE in words else None
         given = [server.url if server and word is DATABASE else word for word in words]
@@ -115,5 +115,5 @@ def _build(peer: str) -> subprocess.CompletedProcess[bytes]:
     """Returns quickly if nothing has changed."""
     command = [word.format(target=PEERS / "bin") for word in BUILDS[peer]]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(PEERS / "cargo")}
-    folder = HERE / "contenders" / peer
+    folder = FOLDER / "contenders" / peer
     return subprocess.run(command, cwd=folder, env=environment, check=False)

@@ -20,7 +20,7 @@ from forager.jobs.workers import Registration
 from forager.logs import configure_logs
 from forager.settings import Dispatch, Settings, load_settings
 from forager.tasks.schedule import Completion, complete_tasks
-from forager.tasks.stages.attempt import HeldTask, Stage, StageOfWorker
+from forager.tasks.stages.attempt import LeasedTask, Stage, StageOfWorker
 from forager.tasks.store import claims, stages
 from forager.tasks.task import CHANNEL
 
@@ -43,7 +43,7 @@ class Idler:
                 self._who.worker_id,
                 limit=AT_ONCE if among is None else len(among),
                 busy={},
-                resting=[],
+                throttled=[],
                 concurrency=NO_LIMIT,
                 among=among,
             )
@@ -51,9 +51,9 @@ class Idler:
             await self._settle(tasks)
         return len(tasks)
 
-    async def _settle(self, tasks: Sequence[HeldTask]) -> None:
+    async def _settle(self, tasks: Sequence[LeasedTask]) -> None:
         async with self._database.transaction() as connection:
-            kept = await stages.lock_held(connection, self._who, tasks)
+            kept = await stages.lock_leased(connection, self._who, tasks)
             done = [Completion(task_id, price_changed=False) for task_id in kept]
             await complete_tasks(connection, done, settings=self._settings)
 

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase
+from forager.extract.content.boilerplate import ElementVerdict, is_boilerplate_phrase
 from forager.extract.content.choose import choose_main
 from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.tokens import tokenize
@@ -122,7 +122,7 @@ def _kept_html(html: bytes) -> str:
         parts.append(tokens.texts[index])
         tag, end = tokens.tags[index], tokens.closing[index]
         contents = tag.name in ("ul", "ol") and is_contents_list(tokens, index, end, in_prose=False)
-        if contents or (tag.verdict is not Verdict.KEEP and is_dropped(tokens, index)):
+        if contents or (tag.verdict is not ElementVerdict.KEEP and is_dropped(tokens, index)):
             index = end
         else:
             parts.append(_tag_text(tag.name, tag.attributes))

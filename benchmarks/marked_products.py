@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from forager.extract.product.page import ProductPage, open_page
-from forager.extract.product.record import Availability, Product
+from forager.extract.product.product import Availability, Product
 from forager.parsers.registry import parse_product
 
 Reader = Callable[[ProductPage], Product]

@@ -26,6 +26,8 @@ from benchmarks.search_sites import (
     DEVELOPMENT,
     FURTHER,
     HELD_OUT,
+    UNSEEN,
+    UNSEEN_HELD_OUT,
     DocumentationSite,
     prepare,
 )
@@ -38,7 +40,9 @@ from forager.logs import configure_logs
 from forager.settings import Settings
 
 CACHE = Path(os.environ.get("SEARCH_BENCH_CACHE", "/var/tmp/forager-search"))
-OWN_QUERIES = Path(__file__).parent / "search_queries.json"
+OWN_QUERIES = [
+    Path(__file__).parent / name for name in ("search_queries.json", "unseen_queries.json")
+]
 DEPTH = 10
 # notes below the tables
 HISTORY = (
@@ -80,6 +84,8 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Held-out": HELD_OUT,
     "Blind": BLIND,
     "Further": FURTHER,
+    "Other generators, tuned on": UNSEEN,
+    "Other generators, held-out": UNSEEN_HELD_OUT,
 }
 
 
@@ -96,14 +102,21 @@ class Judged:
 
 
 async def judge(
-    database: Database, queries: Queries, sites: Sequence[str], embedder: Embedder | None = None
+    database: Database,
+    queries: Queries,
+    sites: Sequence[str],
+    embedder: Embedder | None = None,
+    *,
+    is_named: bool = False,
 ) -> list[Judged]:
+    """Search in one source or, with its name after the query, in all."""
     judged = []
     for site, kind in ((site, kind) for site in sites for kind in KINDS):
         for query, pattern in queries[site][kind]:
-            request = SearchRequest(query=query, source=site, limit=DEPTH)
+            asked = f"{query} {site}" if is_named else query
+            request = SearchRequest(query=asked, source=None if is_named else site, limit=DEPTH)
             page = await search(database, request, None, embedder)
-            urls = [hit.url for hit in page.items]
+            urls = [hit.url if hit.source_id == site else "" for hit in page.items]
             place = next((n for n, url in enumerate(urls, 1) if re.search(pattern, url)), 0)
             judged.append(Judged(site, kind, query, place, page.took * 1000, " ".join(urls[:3])))
     return judged
@@ -142,6 +155,8 @@ async def report_group(
     if (embedder := static_model()) is not None:
         judged = await judge(database, queries, names, embedder)
         rows += rows_of("by words and meaning", judged)
+        named = await judge(database, queries, names, embedder, is_named=True)
+        rows += rows_of("the same in all sources, with the name of the source", named)
     for site in names:
         rows += rows_of(site, [each for each in judged if each.site == site])
     report.table(HEAD, rows)
@@ -173,7 +188,8 @@ async def report_signals(
 
 async def run(url: str, options: argparse.Namespace, report: Report) -> None:
     queries: Queries = json.loads(options.queries.read_text(encoding="utf-8"))
-    queries |= json.loads(OWN_QUERIES.read_text(encoding="utf-8"))
+    for file in OWN_QUERIES:
+        queries |= json.loads(file.read_text(encoding="utf-8"))
     groups = groups_of(options)
     async with Database(url, name="quality-search", max_size=1) as database:
         await Embedding(database, Settings()).run()

@@ -46,6 +46,9 @@ class SiteFacts:
             large=len(audit.large_sections),
             fallbacks=audit.fallbacks > 0,
             sections=audit.sections,
+            words=audit.losses.words,
+            lost_words=len(audit.losses.lost_words),
+            lost_elements=sum(map(len, audit.losses.lost.values())),
         )
         if document is not None:
             self.counts += _anchors(body, document)
@@ -83,12 +86,12 @@ def site_table(report: Report, sites: Iterable[SiteFacts]) -> None:
     """One row per site."""
     names = (
         "pages", "empty", "gutted", "headings", "lost", "sections", "large", "signs", "astray",
-        "terms", "defined", "fallbacks",
+        "terms", "defined", "fallbacks", "words", "lost_words", "lost_elements",
     )  # fmt: skip
     head = [
         "site", "pages", "empty", "under 20 % kept", "headings", "lost", "sections", "over 20 KB",
         "signs in headings", "broken anchors", "dt with id", "as sections", "fallbacks",
-        "ms per page",
+        "words", "lost words", "lost titles, code, rows, items", "ms per page",
     ]  # fmt: skip
     rows = [
         [

@@ -146,12 +146,12 @@ async def enqueue_rate(table: Table, jobs: int, *, batch: int) -> float:
 async def beat(table: Table, *, workers: int, rounds: int) -> Beats:
     """Let workers with twenty jobs each renew their leases repeatedly."""
     async with opened_queue(table) as queue:
-        held = [await _claim_leases(queue) for _ in range(workers)]
+        leased = [await _claim_leases(queue) for _ in range(workers)]
     before = await _counts(table)
     async with opened_queue(table) as queue:
         start = time.perf_counter()
         for _ in range(rounds):
-            for leases in held:
+            for leases in leased:
                 renewed = await queue.heartbeat(leases)
                 assert len(renewed) == BATCH, "a heartbeat was refused"
         seconds = time.perf_counter() - start

@@ -65,14 +65,16 @@ class WorkerBench:
         return (at["claim"] - at["enqueue"]).total_seconds()
 
     async def _kill_and_watch(self, job: Job) -> Recovery:
-        runner = self._supervisor.runners[job.id]
+        runner = self._supervisor.runners.of(job.id)
+        assert runner is not None
+        lease = runner.jobs[job.id].lease.number
         start = time.monotonic()
         os.kill(runner.pid, signal.SIGKILL)
         async for _ in _moments():
-            if (await self._queue.get(job.id)).lease > runner.lease.number + 1:
+            if (await self._queue.get(job.id)).lease > lease + 1:
                 break
         claimed = time.monotonic() - start
-        await self._until_committed(job, after_lease=runner.lease.number)
+        await self._until_committed(job, after_lease=lease)
         return Recovery(claimed, time.monotonic() - start)
 
     async def _until_committed(self, job: Job, *, after_lease: int) -> None:
@@ -100,7 +102,7 @@ class WorkerBench:
 
     async def _until_idle(self) -> None:
         async for _ in _moments():
-            if not self._supervisor.runners:
+            if not any(self._supervisor.runners.jobs()):
                 return
 
 

@@ -77,9 +77,9 @@ async def _measure(pages: int) -> list[Sample]:
     with _site() as url:
         async with (
             Client(options) as client,
-            Renderer(browser_path(Settings()), limits, user_agent=AGENT) as renderer,
+            Renderer(browser_path(Settings()), limits) as renderer,
         ):
-            loader = ResourceLoader.of(client, _allow, limits)
+            loader = ResourceLoader.of(client, _allow, limits, user_agent=AGENT)
             done = 0
 
             async def work() -> None:

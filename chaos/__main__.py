@@ -94,7 +94,7 @@ def main() -> None:
     try:
         code = command.main(prog_name="python -m chaos", standalone_mode=False)
     except BaseException as error:
-        code = exit_code_of(error, Flags())
+        code = exit_code_of(error, Flags({"log_level": "debug"}))  # with a traceback
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -16,7 +16,17 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
 
-from chaos import broken, clock, control, disk, lost_answers, run_processes, short_limits
+from chaos import (
+    broken,
+    clock,
+    control,
+    disk,
+    engine_starts,
+    leases,
+    lost_answers,
+    run_processes,
+    short_limits,
+)
 
 Patch = Callable[[ModuleType], None]
 
@@ -45,19 +55,21 @@ def write_sitecustomize(folder: Path) -> None:
 
 def install() -> None:
     """Patch this process, if it belongs to a chaos run."""
-    here = control.from_environment()
-    if here is None:
+    active = control.from_environment()
+    if active is None:
         return
     run_processes.die_with_parent()
-    clock.install(here)
+    clock.install(active)
     patches: dict[str, list[Patch]] = defaultdict(list)
     everything = (
         short_limits.patches(),
-        lost_answers.patches(here),
-        disk.patches(here),
+        lost_answers.patches(active),
+        disk.patches(active),
         clock.patches(),
-        run_processes.patches(),
         broken.patches(os.environ.get(control.BREAK, "")),
+        # after the switches, one of which replaces the lease check
+        leases.patches(),
+        engine_starts.patches(active),
     )
     for some in everything:
         for module, patch in some.items():

@@ -24,6 +24,7 @@ class Switch(StrEnum):
     NO_OUTBOX = "no-outbox"
     DOUBLE_COUNT = "double-count"
     NO_BUDGET = "no-budget"
+    FETCH_TWICE = "fetch-twice"
 
 
 def patches(name: str) -> dict[str, Patch]:
@@ -49,19 +50,19 @@ def _hold_nothing(module: ModuleType) -> None:
 
 
 def _keep_all(module: ModuleType) -> None:
-    async def lock_held(connection: Any, who: Any, tasks: Sequence[Any]) -> set[int]:  # noqa: ARG001
+    async def lock_leased(connection: Any, who: Any, tasks: Sequence[Any]) -> set[int]:  # noqa: ARG001
         return {task.id for task in tasks}
 
-    module.lock_held = lock_held  # type: ignore[attr-defined]
+    module.lock_leased = lock_leased  # type: ignore[attr-defined]
 
 
 def _no_deadline(module: ModuleType) -> None:
-    begin = module.Guardian.__init__
+    begin = module.LeaseMonitor.__init__
 
     def patient(self: Any, *given: Any, **named: Any) -> None:
         begin(self, *given, **{**named, "lease_limit": FOREVER})
 
-    module.Guardian.__init__ = patient
+    module.LeaseMonitor.__init__ = patient
 
 
 # --- checkpoint outside the transaction: rows are committed before the ledger ---------------------
@@ -76,7 +77,7 @@ def _write_state_later(module: ModuleType) -> None:
     async def write_twice(self: Any, batch: Any) -> None:
         await write(self, batch)
         await asyncio.sleep(GAP)
-        async with self._context.commit() as connection:
+        async with self.context.commit() as connection:
             await write_state(self, connection)
 
     module.Committer.write_state = nothing
@@ -118,14 +119,28 @@ def _no_limits(module: ModuleType) -> None:
     module.DomainAccount.learn = learn_nothing
 
 
+# --- fetch twice: a page is requested again although its response has arrived ---------------------
+
+
+def _fetch_twice(module: ModuleType) -> None:
+    fetch = module.Visitor._fetch
+
+    async def fetch_again(self: Any, *given: Any, **named: Any) -> Any:
+        await fetch(self, *given, **named)
+        return await fetch(self, *given, **named)
+
+    module.Visitor._fetch = fetch_again
+
+
 _SWITCHES: dict[Switch, dict[str, Patch]] = {
     Switch.NO_LEASE_CHECK: {
         "forager.jobs.store.leases": _hold_nothing,
-        "forager.processes.guardian": _no_deadline,
+        "forager.processes.lease_monitor": _no_deadline,
         "forager.tasks.store.stages": _keep_all,
     },
     Switch.CHECKPOINT_OUTSIDE: {"forager.crawl.batch": _write_state_later},
-    Switch.NO_OUTBOX: {"forager.webhooks.store": _events_alone},
+    Switch.NO_OUTBOX: {"forager.events.store": _events_alone},
     Switch.DOUBLE_COUNT: {"forager.crawl.store.state": _count_twice},
     Switch.NO_BUDGET: {"forager.fetch.budgets.accounts": _no_limits},
+    Switch.FETCH_TWICE: {"forager.crawl.visitor": _fetch_twice},
 }

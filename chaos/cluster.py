@@ -50,7 +50,14 @@ class Cluster:
     """All running processes. `database` connects to PostgreSQL directly, without the proxy."""
 
     def __init__(
-        self, folder: Path, server: ServerUse, line: ConnectionProxy, *, workers: int, switch: str
+        self,
+        folder: Path,
+        server: ServerUse,
+        line: ConnectionProxy,
+        *,
+        workers: int,
+        capacity: int,
+        switch: str,
     ) -> None:
         self.folder = folder
         self.server = server
@@ -64,6 +71,7 @@ class Cluster:
             Member("api", ("api", "--port", str(self.api_port))),
             Member("scheduler", ("scheduler",)),
         ]
+        self._settings = {**SETTINGS, "worker_capacity": capacity}
         self._switch = switch
 
     # --- processes ---------------------------------------------------------------------------
@@ -99,7 +107,7 @@ class Cluster:
         plain = {
             name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)
         }
-        settings = {env_name(name): str(value) for name, value in SETTINGS.items()}
+        settings = {env_name(name): str(value) for name, value in self._settings.items()}
         return {
             **plain,
             **settings,
@@ -149,7 +157,7 @@ class Cluster:
 
 @asynccontextmanager
 async def running_cluster(
-    folder: Path, *, workers: int, switch: str = ""
+    folder: Path, *, workers: int, capacity: int = 1, switch: str = ""
 ) -> AsyncIterator[Cluster]:
     """Run a cluster on a separate PostgreSQL with audit triggers; remove it at the end."""
     write_sitecustomize(folder / "boot")
@@ -157,7 +165,7 @@ async def running_cluster(
     try:
         schema.ensure_current(use.url)
         async with ConnectionProxy(use.url) as line:
-            cluster = Cluster(folder, use, line, workers=workers, switch=switch)
+            cluster = Cluster(folder, use, line, workers=workers, capacity=capacity, switch=switch)
             async with cluster.database:
                 async with cluster.database.transaction() as connection:
                     await audit.install(connection)

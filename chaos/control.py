@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 # what processes of the cluster need to import this package
 ROOT = Path(__file__).parents[1]
@@ -17,6 +19,7 @@ BREAK = "CHAOS_BREAK"
 _LOSS_RATE = "lost-answer-rate"
 _FULL = "disk-full"
 _LOST_ANSWERS = "lost-answers"
+_ENGINE_STARTS = "engine-starts"
 # how long a process caches a file
 _CACHED_FOR = 0.1
 
@@ -46,6 +49,12 @@ class Control:
             return (self.folder / _LOST_ANSWERS).stat().st_size
         return 0
 
+    def engine_starts(self) -> Counter[UUID]:
+        """How often the engine of each crawl was started."""
+        with suppress(FileNotFoundError):
+            return Counter(map(UUID, (self.folder / _ENGINE_STARTS).read_text().split()))
+        return Counter()
+
     # --- the processes -----------------------------------------------------------------------
 
     @property
@@ -61,8 +70,14 @@ class Control:
         return float(self._text(f"clock-{self.slot}") or 0)
 
     def record_lost_answer(self) -> None:
-        with (self.folder / _LOST_ANSWERS).open("ab", buffering=0) as file:
-            file.write(b".")
+        self._append(_LOST_ANSWERS, ".")
+
+    def record_engine_start(self, job_id: UUID) -> None:
+        self._append(_ENGINE_STARTS, f"{job_id}\n")
+
+    def _append(self, name: str, text: str) -> None:
+        with (self.folder / name).open("ab", buffering=0) as file:
+            file.write(text.encode())
 
     def _write(self, name: str, text: str) -> None:
         draft = self.folder / f".{name}"

@@ -30,12 +30,12 @@ class RunProgress:
         self._printed_at = float("-inf")
 
     def show_progress(self, phase: str, numbers: dict[str, int]) -> None:
-        words = ", ".join(f"{count} {what}" for what, count in numbers.items())
-        self._bar.update(self._task, description=f"{phase}: {words}", completed=numbers["faults"])
+        message = ", ".join(f"{count} {what}" for what, count in numbers.items())
+        self._bar.update(self._task, description=f"{phase}: {message}", completed=numbers["faults"])
         now = time.monotonic()
         if not self._console.is_terminal and now - self._printed_at >= LINE_INTERVAL:
             self._printed_at = now
-            output.note(f"seed {self._seed}, {phase}: {words}")
+            output.note(f"seed {self._seed}, {phase}: {message}")
 
     def __enter__(self) -> Self:
         self._bar.start()

@@ -6,15 +6,18 @@ from collections import Counter
 from datetime import datetime
 from itertools import pairwise
 
+from chaos.control import Control
+from chaos.recovery import refetched
 from chaos.requests import Budget, excess, most_at_once
 from chaos.site import Host, Site
 from chaos.store import checks
 from chaos.store.checks import JobRow, LedgerRow
 from chaos.violation import Promise, Violations
 from forager.archive.reader import read_response
-from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
+from forager.archive.warc_record import ArchiveError
+from forager.crawl.engine import BATCH_SIZE
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 
@@ -27,13 +30,16 @@ DELAYED = 1.0
 class Promises:
     """Checks once per second while the run lasts, and again at the end."""
 
-    def __init__(self, database: Database, site: Site, budget: Budget, archive: Storage) -> None:
+    def __init__(
+        self, database: Database, site: Site, budget: Budget, archive: Storage, control: Control
+    ) -> None:
         self.violations = Violations()
         self.checks = 0
         self._database = database
         self._site = site
         self._budget = budget
         self._archive = archive
+        self._control = control
         self._seen_write = 0
 
     # --- at any moment ---------------------------------------------------------------------------
@@ -45,10 +51,10 @@ class Promises:
             unbalanced = await checks.select_unbalanced(connection)
             publications = await checks.select_bad_publications(connection)
             old_writes = await checks.select_old_writes(connection, self._seen_write)
-            twice = await checks.select_attempt_trouble(connection)
+            twice = await checks.select_broken_attempts(connection)
         self.violations.add(Promise.LEDGER, *(_unbalanced(row) for row in unbalanced))
         self.violations.add(Promise.ONE_GENERATION, *publications)
-        self.violations.add(Promise.ONE_WRITER, *(words for _, words in old_writes))
+        self.violations.add(Promise.ONE_WRITER, *(message for _, message in old_writes))
         self.violations.add(Promise.COUNTED_ONCE, *twice)
         for host in self._site.hosts:
             self._check_budget(host)
@@ -64,12 +70,15 @@ class Promises:
             jobs = await checks.select_jobs(connection)
             await self._check_jobs(connection, jobs)
             self._check_orders(jobs, rounds)
+            self._check_refetched(jobs)
             await self._check_products(connection)
             await self._check_messages(connection)
             broken = await broken_refs(self._archive, await checks.select_archive_refs(connection))
             wrong_times = await checks.count_misdated(connection, begun)
             unknown = await checks.count_nameless_writes(connection)
+            retries = await checks.select_spent_retries(connection)
         self.violations.add(Promise.NOTHING_LOST, *broken[:SHOWN])
+        self.violations.add(Promise.RETRIES, *retries)
         if unknown:
             self.violations.add(Promise.ONE_WRITER, f"{unknown} commits by unknown runners")
         if wrong_times:
@@ -82,8 +91,8 @@ class Promises:
                 outcomes = await checks.select_outcomes(connection, job.id)
                 self._check_outcomes(hosts[job.source_id], job, outcomes)
             elif job.status != "cancelled":
-                words = f"{job.agent} did not finish: {job.status} {job.error or ''}"
-                self.violations.add(Promise.NOTHING_LOST, words)
+                message = f"{job.agent} did not finish: {job.status} {job.error or ''}"
+                self.violations.add(Promise.NOTHING_LOST, message)
         for name in hosts:
             if not any(job.status == "completed" and job.source_id == name for job in jobs):
                 self.violations.add(Promise.NOTHING_LOST, f"{name} was never crawled completely")
@@ -97,8 +106,10 @@ class Promises:
             if found.get(url) != expected
         }
         for url, (expected, got) in list(wrong.items())[:SHOWN]:
-            words = f"{job.agent}: {url} should be {expected} but is {got} ({len(wrong)} in total)"
-            self.violations.add(Promise.NOTHING_LOST, words)
+            message = (
+                f"{job.agent}: {url} should be {expected} but is {got} ({len(wrong)} in total)"
+            )
+            self.violations.add(Promise.NOTHING_LOST, message)
         for url in sorted(found.keys() - truth.keys())[:SHOWN]:
             self.violations.add(Promise.COUNTED_ONCE, f"{job.agent}: {url} is not on the site")
 
@@ -110,8 +121,21 @@ class Promises:
             self.violations.add(Promise.COUNTED_ONCE, f"{agent} was created twice")
         for name, count in rounds.items():
             if made[name] < count:
-                words = f"{count} crawls of {name} were requested, and {made[name]} exist"
-                self.violations.add(Promise.NOTHING_LOST, words)
+                message = f"{count} crawls of {name} were requested, and {made[name]} exist"
+                self.violations.add(Promise.NOTHING_LOST, message)
+
+    def _check_refetched(self, jobs: list[JobRow]) -> None:
+        """An interrupted engine may lose the pages that it fetched and did not commit."""
+        again, starts = refetched(self._site), self._control.engine_starts()
+        in_flight = self._budget.concurrency + BATCH_SIZE
+        for job in jobs:
+            interruptions = max(0, starts[job.id] - 1)
+            if again[job.agent] > interruptions * in_flight:
+                message = (
+                    f"{job.agent}: {again[job.agent]} pages were fetched again after"
+                    f" {interruptions} interruptions with at most {in_flight} pages in flight"
+                )
+                self.violations.add(Promise.FETCHED_ONCE, message)
 
     async def _check_products(self, connection: Connection) -> None:
         histories: dict[str, list[int]] = {name: [] for name in self._site.shop.versions}
@@ -124,11 +148,13 @@ class Promises:
     def _check_product(self, name: str, seen: list[int]) -> None:
         shop = self._site.shop
         if seen[-1:] != [shop.versions[name]]:
-            words = f"{name} has price {shop.versions[name]}, but its history ends with {seen[-3:]}"
-            self.violations.add(Promise.NOTHING_LOST, words)
+            message = (
+                f"{name} has price {shop.versions[name]}, but its history ends with {seen[-3:]}"
+            )
+            self.violations.add(Promise.NOTHING_LOST, message)
         if any(after <= before for before, after in pairwise(seen)):
-            words = f"the prices of {name} only rise, but its history falls: {seen}"
-            self.violations.add(Promise.ONE_WRITER, words)
+            message = f"the prices of {name} only rise, but its history falls: {seen}"
+            self.violations.add(Promise.ONE_WRITER, message)
         if not set(seen) <= shop.served[name]:
             self.violations.add(Promise.COUNTED_ONCE, f"{name} has prices that the shop never had")
 
@@ -136,8 +162,8 @@ class Promises:
         receiver = self._site.receiver
         lost = await checks.select_events(connection) - receiver.taken
         if lost:
-            words = f"{len(lost)} events were never delivered, for example {sorted(lost)[:SHOWN]}"
-            self.violations.add(Promise.MESSAGES, words)
+            message = f"{len(lost)} events were never delivered, for example {sorted(lost)[:SHOWN]}"
+            self.violations.add(Promise.MESSAGES, message)
         self.violations.add(Promise.MESSAGES, *receiver.forged[:SHOWN])
 
     def _check_budget(self, host: Host) -> None:

@@ -12,7 +12,7 @@ from chaos.store import checks
 from chaos.user import ApiUnavailable, User
 from chaos.violation import Promise, Violations
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable
+from forager.errors import DatabaseUnavailable, DiskFull
 
 LIMIT = 60
 PAUSE = 0.2
@@ -31,7 +31,7 @@ class Reader:
     async def keep_reading(self) -> None:
         while True:
             source = self._chance.choice(self._user.site.docs).name
-            with suppress(ApiUnavailable, DatabaseUnavailable):
+            with suppress(ApiUnavailable, DatabaseUnavailable, DiskFull):
                 await self.read(source)
             await asyncio.sleep(PAUSE)
 
@@ -43,8 +43,10 @@ class Reader:
         async with self._database.connection() as connection:
             shown = await checks.select_manifests(connection, source)
         if sorted(found) not in shown:
-            words = f"a list of {source} had {len(found)} pages that were never published together"
-            self._violations.add(Promise.ONE_GENERATION, words)
+            message = (
+                f"a list of {source} had {len(found)} pages that were never published together"
+            )
+            self._violations.add(Promise.ONE_GENERATION, message)
         self.lists += 1
 
     async def _list(self, source: str) -> list[int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,13 +45,15 @@ def _seconds(done: Done, times: dict[UUID | None, list[datetime]]) -> float | No
     return max(waits, default=None)
 
 
-def refetched(site: Site) -> int:
-    """Requests for document pages in excess of an undisturbed crawl."""
-    return sum(
-        max(0, times - _needed(host.pages[target]))
-        for host in site.docs
-        for (_, target), times in list(host.asked.items())
-    )
+def refetched(site: Site) -> Counter[str]:
+    """Requests for document pages in excess of an undisturbed crawl, by the agent of the crawl."""
+    excess: Counter[str] = Counter()
+    for host in site.docs:
+        # following a redirect requests its target
+        hops = Counter(page.moved_to for page in host.pages.values() if page.moved_to)
+        for (agent, target), times in list(host.asked.items()):
+            excess[agent] += max(0, times - _needed(host.pages[target]) - hops[target])
+    return excess
 
 
 def _needed(page: PageTruth) -> int:

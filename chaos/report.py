@@ -97,11 +97,11 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def command(plan: Plan) -> str:
-    words = f"--seed {plan.seed} --minutes {plan.seconds / 60:g}"
-    words += f" --faults {plan.faults} --workers {plan.workers} --pages {plan.pages}"
-    words += f" --load {plan.load}" if plan.load else ""
-    words += f" --break {plan.switch}" if plan.switch else ""
-    return f'make chaos ARGS="{words}"'
+    arguments = f"--seed {plan.seed} --minutes {plan.seconds / 60:g}"
+    arguments += f" --faults {plan.faults} --workers {plan.workers} --pages {plan.pages}"
+    arguments += f" --load {plan.load}" if plan.load else ""
+    arguments += f" --break {plan.switch}" if plan.switch else ""
+    return f'make chaos ARGS="{arguments}"'
 
 
 def _waits(found: list[Recovery], kind: str | None) -> list[float]:

@@ -30,13 +30,17 @@ from chaos.user import ApiUnavailable, User
 from chaos.violation import Promise, Violation
 from chaos.world import World
 from forager.archive.storage import open_storage
-from forager.errors import DatabaseUnavailable
+from forager.db.outages import retry_until_available
+from forager.errors import DatabaseUnavailable, DiskFull
+from forager.logs import get_logger
 
 CHECK_INTERVAL = 1.0
 POLL_INTERVAL = 0.2
 FIRST_PAGES = 50
 PROGRESS_LIMIT = 10.0
 START_LIMIT = 300.0
+# a disk may be full on purpose
+UNAVAILABLE = (DatabaseUnavailable, DiskFull)
 BUDGET = Budget(delay=0.02, concurrency=6)
 
 
@@ -48,6 +52,8 @@ class Plan:
     faults: int = 60
     seconds: float = 120.0
     workers: int = 3
+    # jobs of a worker at the same time
+    capacity: int = 3
     hosts: int = 4
     pages: int = 3000
     products: int = 60
@@ -95,7 +101,9 @@ ShowProgress = Callable[[str, dict[str, int]], None]
 async def run(plan: Plan, show_progress: ShowProgress = lambda *_: None) -> Result:
     site = Site(plan.seed, hosts=plan.hosts, pages=plan.pages, products=plan.products)
     with scratch_folder(keep=plan.keep) as folder, site.served(), busy_cores(folder, plan.load):
-        async with running_cluster(folder, workers=plan.workers, switch=plan.switch) as cluster:
+        async with running_cluster(
+            folder, workers=plan.workers, capacity=plan.capacity, switch=plan.switch
+        ) as cluster:
             return await _Run(plan, site, cluster, show_progress).go()
 
 
@@ -109,7 +117,11 @@ class _Run:
         self._show_progress = show_progress
         self._control = Control(cluster.folder)
         self._promises = Promises(
-            cluster.database, site, plan.budget, open_storage(cluster.folder / "home" / "archive")
+            cluster.database,
+            site,
+            plan.budget,
+            open_storage(cluster.folder / "home" / "archive"),
+            self._control,
         )
         self._user = User(site, cluster.api_port, plan.budget)
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
@@ -206,15 +218,15 @@ class _Run:
         if not await self._until(all_settled, self._plan.recovery_limit):
             self._note_stuck("tasks or messages were not settled")
 
-    def _note_stuck(self, words: str) -> None:
-        waited = f"{words} within {self._plan.recovery_limit:g} s after the last fault"
+    def _note_stuck(self, message: str) -> None:
+        waited = f"{message} within {self._plan.recovery_limit:g} s after the last fault"
         self._promises.violations.add(Promise.NOTHING_LOST, waited)
 
     # --- background work -------------------------------------------------------------------------
 
     async def _keep_checking(self) -> None:
         while True:
-            with suppress(DatabaseUnavailable):
+            with suppress(*UNAVAILABLE):
                 await self._promises.check()
             await asyncio.sleep(CHECK_INTERVAL)
 
@@ -242,22 +254,29 @@ class _Run:
         await self._until(has_progressed, PROGRESS_LIMIT)
 
     async def _has_begun(self) -> bool:
-        return all(len(host.log) >= FIRST_PAGES for host in self._site.docs)
+        first = min(FIRST_PAGES, self._plan.pages // self._plan.hosts // 3)
+        return all(len(host.log) >= first for host in self._site.docs)
 
     async def _until(self, ask: Callable[[], Coroutine[Any, Any, bool]], limit: float) -> bool:
         """Poll until true, also while the database is unavailable; False after the time limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 while True:
-                    with suppress(DatabaseUnavailable):
+                    with suppress(*UNAVAILABLE):
                         if await ask():
                             return True
                     await asyncio.sleep(POLL_INTERVAL)
         return False
 
     async def _database_time(self) -> datetime:
-        async with self._cluster.database.connection() as connection:
-            return await checks.select_now(connection)
+        """The time of the database, which may still recover from a fault."""
+
+        async def ask() -> datetime:
+            async with self._cluster.database.connection() as connection:
+                return await checks.select_now(connection)
+
+        async with asyncio.timeout(self._plan.recovery_limit):
+            return await retry_until_available(ask, get_logger("chaos"))
 
     # --- the result ------------------------------------------------------------------------------
 
@@ -283,7 +302,7 @@ class _Run:
             jobs={status: statuses.count(status) for status in sorted(set(statuses))},
             pages=sum(map(len, settled)),
             requests=site.requests,
-            refetched=refetched(site),
+            refetched=refetched(site).total(),
             messages=len(site.receiver.taken),
             messages_twice=site.receiver.twice,
             worst_excess=max(excess(host.log, self._plan.budget) for host in site.hosts),

@@ -7,43 +7,20 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import psutil
 
 from chaos.control import FOLDER
-from forager.processes.started import MARK_VARIABLE
 
 PARENT = "CHAOS_PARENT"
 _PR_SET_PDEATHSIG = 1
-# the session setting with the lease of the runner; the audit triggers compare it
-LEASE_SETTING = "chaos.lease"
 
 
 def die_with_parent() -> None:
     """End this process when the harness is killed; its children notice that by themselves."""
     if sys.platform == "linux" and os.environ.get(PARENT) == str(os.getppid()):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def patches() -> dict[str, Callable[[ModuleType], None]]:
-    """Set the lease of the runner in its database sessions."""
-    mark = os.environ.get(MARK_VARIABLE, "").split()
-
-    def change(module: ModuleType) -> None:
-        arguments = module.Database.connect_arguments
-
-        def with_lease(self: Any) -> dict[str, Any]:
-            given: dict[str, Any] = arguments(self)
-            given["options"] += f" -c {LEASE_SETTING}={mark[2]}"
-            return given
-
-        module.Database.connect_arguments = with_lease
-
-    return {"forager.db.database": change} if len(mark) == 3 else {}
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:

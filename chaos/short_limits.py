@@ -29,7 +29,8 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     },
 }
 SETTINGS = {
-    "worker_capacity": 2,
+    "job_modules": "chaos.hostile_jobs",
+    "job_memory_limit_mb": 700,
     "poll_interval": 0.5,
     "heartbeat_interval": 1.0,
     "stall_limit": 12.0,

@@ -28,6 +28,10 @@ class ApiUnavailable(Exception):
     """The API did not answer, or answered with a server error."""
 
 
+class ApiRefused(Exception):
+    """The API rejected a request that is always valid."""
+
+
 class User:
     """Starts crawls of every host repeatedly; each has a separate user agent."""
 
@@ -133,10 +137,12 @@ class User:
             self.rounds[host.name] += 1
 
     async def jobs(self, *statuses: str) -> list[dict[str, Any]]:
+        """The crawls in some of these states."""
         query = "&".join(f"status={status}" for status in statuses)
         found = await self.ask("GET", f"/jobs?limit=200&{query}")
-        items: list[dict[str, Any]] = found["items"]
-        return items
+        if found is None:
+            raise ApiRefused(f"the list of jobs with {query}")
+        return [job for job in found["items"] if job["kind"] == "crawl"]
 
     async def move(self, job_id: str, action: str) -> bool:
         """Pause, resume, cancel or retry a job; return whether its state allowed it."""

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from forager.archive import store
 from forager.archive.deletion import growth_of
-from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef, job_owner
 from forager.archive.storage import Storage
+from forager.archive.warc_record import ResponseRecord, pack
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id

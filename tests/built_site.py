@@ -33,7 +33,7 @@ def document(text: str, *, version: str = "1", language: str | None = "en") -> I
     title = f"Title of {text}"
     sections = [
         Section("Guide", 1, "guide", f"About {text}.", 0, None),
-        Section("Details", 2, "details", f"First line\n{text}\nlast line", 1, 0),
+        Section("Details", 2, "details", f"First line\n{text}\nlast line", 1, 0, ("a place",)),
     ]
     digest = hashlib.sha256(text.encode()).digest()
     names = section_names(title, sections)

@@ -21,9 +21,9 @@ from demo_surroundings import (
 )
 from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
-from forager.extract.product.record import Availability, Evidence, Product
+from forager.extract.product.product import Availability, Evidence, Product
 from forager.fetch.robots.store import upsert_robots
-from forager.products.visit import ReadPage
+from forager.products.visit import ParsedPage
 from forager.products.writer import write_pages
 from forager.settings import Settings
 from forager.tasks.holds import Holds
@@ -156,7 +156,7 @@ def _offer(thing: Thing, number: int, visit: int, percent: int) -> tuple[Decimal
 
 def _page(
     task_id: int, domain_id: int, thing: Thing, offer: tuple[Decimal, Availability]
-) -> ReadPage:
+) -> ParsedPage:
     price, availability = offer
     said = Evidence(0.95, "json-ld: offers.price")
     product = Product(
@@ -186,7 +186,7 @@ def _page(
         confidence=0.93,
     )
     parser = "kiosk" if thing.domain == KIOSK else "generic"
-    return ReadPage(
+    return ParsedPage(
         task_id=task_id,
         domain_id=domain_id,
         url=thing.url,
@@ -202,7 +202,7 @@ def _page(
 
 
 async def _move_back(connection: Connection, days: int) -> None:
-    """What was written just now happened so many days ago."""
+    """Date the rows written just now back by this number of days."""
     for table, columns in {
         "price_history": ("recorded_at",),
         "extractions": ("created_at",),

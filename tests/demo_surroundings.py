@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from forager.db.database import Database
 from forager.fetch.domains.service import DomainChanges, Domains
-from forager.fetch.proxies.record import parse_cost
+from forager.fetch.proxies.proxy import parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges, parse_address
 from forager.fetch.robots.cache import CachedRobots
 from forager.images.files import image_path, open_image_files
@@ -107,7 +107,7 @@ async def add_domains_and_proxies(database: Database, settings: Settings) -> Non
         await connection.execute(
             """
             UPDATE proxies
-               SET success_count = 900 * id, failure_count = 30 * (id - 1) * (id - 1),
+               SET success_count = 900 * id, total_failures = 30 * (id - 1) * (id - 1),
                    avg_response_time_ms = 210 + 85 * id, last_used_at = now() - interval '40 s',
                    last_success_at = now() - interval '41 s',
                    last_failure_at = CASE WHEN id > 1 THEN now() - interval '9 min' END,
@@ -117,7 +117,8 @@ async def add_domains_and_proxies(database: Database, settings: Settings) -> Non
         await connection.execute(
             """
             UPDATE proxies SET is_active = false, disabled_reason = '11 failures in a row',
-                   consecutive_failures = 11, next_probe_at = now() + interval '50 min'
+                   failure_count = 11, consecutive_failures = 11,
+                   next_probe_at = now() + interval '50 min'
              WHERE id = (SELECT max(id) FROM proxies)
             """
         )

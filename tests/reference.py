@@ -13,13 +13,12 @@ import typer
 
 from forager.cli.main import app
 from forager.settings import Settings, env_name
-from table_owners import tables
+from table_owners import described, tables
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- made by `make reference` from here on -->"
 SHOWN_DEFAULTS = {
     "home": "the platform's folder for user data",
-    "product_archive_after": "`180d`",
 }
 
 
@@ -91,9 +90,19 @@ def _cell(text: str | None) -> str:
 
 
 def tables_page() -> str:
-    """Every table with its owner: the section of the schema that it stands in."""
-    rows = [f"| `{table}` | `{owner}` | {_cell(text)} |" for table, owner, text in tables()]
-    return "\n".join(["| table | owner | content |", "|---|---|---|", *rows]) + "\n"
+    """Every table with its owner and columns, as the comments in the database describe them."""
+    known = described()
+    rows = [
+        f"| [`{name}`](#{name}) | `{owner}` | {_cell(known[name].comment)} |"
+        for name, owner, _ in tables()
+    ]
+    parts = ["\n".join(["| table | owner | content |", "|---|---|---|", *rows])]
+    for name, _, _ in tables():
+        columns = [
+            f"| `{column}` | {_cell(text)} |" for column, text in known[name].columns.items()
+        ]
+        parts += [f"## `{name}`", "\n".join(["| column | meaning |", "|---|---|", *columns])]
+    return "\n\n".join(parts) + "\n"
 
 
 PAGES = {"cli.md": cli_page, "settings.md": settings_page, "tables.md": tables_page}

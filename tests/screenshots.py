@@ -26,9 +26,7 @@ from playwright.async_api import Browser, Page
 
 from demo_catalog import fill_catalog
 from forager import demo
-from forager.access.caller import LOCAL
 from forager.analytics.sync import sync
-from forager.crawl.templates import save_template
 from forager.db.database import open_database
 from forager.settings import Settings
 from parsers.archived_kiosk import Kiosk, item
@@ -53,8 +51,6 @@ async def main() -> None:
         pages = await _demo_data(browser)
         async with open_database(settings) as database:
             pages |= await fill_catalog(database, settings)
-            options = {"urls": ["https://docs.example.org/"], "max_pages": 500}
-            await save_template(database, LOCAL, "nightly docs", options)
             await Kiosk(database, settings).archive([(n, item(n, was="£9")) for n in range(1, 9)])
             await sync(database, settings)
         await _run_audit(browser)
@@ -110,7 +106,7 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
         "job": job,
         "job-pages": f"{job}/pages",
         "job-events": f"{job}/events",
-        "new-crawl": "/new-crawl?template=nightly docs",
+        "new-crawl": "/new-crawl",
         "overview-day": "/?range=1440",
         "source-tree": "/sources/demo/tree",
         "sources": "/sources",

@@ -61,7 +61,7 @@ class Corpus:
                 "UPDATE generations SET state = 'retired' WHERE id = %s", (generation_id,)
             )
             await count_words(connection, generation_id)
-        await publication.publish(self._database, source_id)
+        await publication.publish(self._database, source_id, force=True)
         return generation_id
 
     async def build(

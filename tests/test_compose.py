@@ -20,7 +20,7 @@ from forager.settings import ENV_OTHER, Settings, env_name
 
 ROOT = Path(__file__).parents[1]
 SETTING = re.compile(r"\bFORAGER_[A-Z_]+\b")
-INTERPOLATED = re.compile(r"\$\{(\w+)(:[-?])?([^}]*)\}")
+INTERPOLATED = re.compile(r"(?<!\$)\$\{(\w+)(:[-?])?([^}]*)\}")
 SECRET = re.compile(r"PASS|SECRET|KEY$|TOKEN", re.IGNORECASE)
 KNOWN = {env_name(name) for name in Settings.model_fields} | ENV_OTHER
 
@@ -78,6 +78,43 @@ def test_no_secret_is_written_down(services: dict[str, Any]) -> None:
                 assert INTERPOLATED.fullmatch(value), f"{name}: {key}"
             for found in INTERPOLATED.finditer(value):
                 assert found[2] == ":?" or not found[3], f"{name}: {key} has a default"
+
+
+@pytest.mark.parametrize("name", ["rabbitmq", "minio", "clickhouse", "grafana"])
+def test_a_server_refuses_an_empty_password(services: dict[str, Any], name: str) -> None:
+    service = services[name]
+    (variable,) = [key for key in service["environment"] if "PASS" in key]
+    command = [*service["entrypoint"], *service.get("command", ())]
+
+    def start(password: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [part.replace("$$", "$") for part in command],
+            env={variable: password, "PATH": "/nowhere"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    refused = start("")
+    assert refused.returncode not in (0, 127)
+    assert f"{variable}: is empty" in refused.stderr
+    # with a password, the guard executes the entry point of the image, which is not here
+    assert start("x").returncode == 127
+
+
+def test_optional_passwords_are_not_required_without_their_profile(
+    services: dict[str, Any],
+) -> None:
+    """Compose interpolates the whole file, also the services of profiles that are not active."""
+    for service in services.values():
+        if "profiles" in service and service.get("image") != "forager:local":
+            required = {
+                found[1]
+                for value in service.get("environment", {}).values()
+                for found in INTERPOLATED.finditer(value)
+                if found[2] == ":?"
+            }
+            assert required <= {"POSTGRES_PASSWORD"}
 
 
 def test_everything_named_is_there(compose: dict[str, Any], services: dict[str, Any]) -> None:

@@ -50,6 +50,36 @@ def _joined(text: ast.JoinedStr) -> str:
     )
 
 
+def _exceptions_as_text(path: Path) -> Iterator[int]:
+    """Lines that write a caught exception as Python does, rather than with `error_text`."""
+    for handler in ast.walk(ast.parse(path.read_text())):
+        if isinstance(handler, ast.ExceptHandler) and handler.name:
+            # a text that is only compared is not shown
+            compared = {
+                part
+                for node in ast.walk(handler)
+                if isinstance(node, ast.Compare)
+                for part in ast.walk(node)
+            }
+            for node in set(ast.walk(handler)) - compared:
+                match node:
+                    case ast.FormattedValue(value=ast.Name(id=name)) if name == handler.name:
+                        yield node.lineno
+                    case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]) if (
+                        name == handler.name
+                    ):
+                        yield node.lineno
+
+
+def test_messages_have_no_exceptions_in_the_notation_of_python() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line in _exceptions_as_text(path)
+    ]
+    assert found == []
+
+
 def test_messages_and_help_texts_have_no_odd_phrases() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {odd[0]!r} in {text.strip()[:80]!r}"
@@ -104,3 +134,48 @@ def test_comments_and_docstrings_have_no_archaic_words(folder: str) -> None:
         if (odd := ARCHAIC.search(line))
     ]
     assert found == []
+
+
+RIDDLES = re.compile(
+    r"(?:^|_)(?:rests|resting|rested|nap|trouble|patience|lessons?|guardian|perhaps|door|adopt|meet"
+    r"|judge|keeper|wish)(?:_|$)|normalis|unauthoris|recognis|colour|behaviour|catalogue"
+)
+# a field of the API, which keeps its name
+KEPT_NAMES = {"normalised"}
+WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The names that a module gives: classes, functions, arguments, variables, attributes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                yield node.lineno, name
+            case ast.AsyncFunctionDef(name=name) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+
+
+def _is_riddle(name: str) -> bool:
+    return name not in KEPT_NAMES and bool(RIDDLES.search(WORD_START.sub("_", name).lower()))
+
+
+def test_identifiers_use_terms_of_the_field() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, name in _identifiers(ast.parse(path.read_text()))
+        if _is_riddle(name)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["HostResting", "_nap", "PATIENCE_LIMIT", "NormalisedUrl"])
+def test_riddles_are_found_inside_identifiers(name: str) -> None:
+    assert _is_riddle(name)
+
+
+@pytest.mark.parametrize("name", ["restart", "snapshot", "indoor", "normalize", "arrested"])
+def test_parts_of_other_words_are_no_riddles(name: str) -> None:
+    assert not _is_riddle(name)

@@ -137,3 +137,15 @@ def test_products_are_tracked_and_read(database_url: str) -> None:
         assert (tracked.added, store.products().items, store.events()) == (1, [], [])
         with pytest.raises(NotFound):
             store.history("https://shop.example/lamp")
+
+
+def test_every_operation_is_a_call() -> None:
+    with forager.open() as store:
+        added = store.run("webhooks add", url="https://hooks.example/", kinds=["product.added"])
+        assert added.secret
+        [listed] = store.run("webhooks list", limit=5).items
+        assert (listed.id, listed.kinds) == (added.id, ["product.added"])
+        with pytest.raises(InvalidInput, match="webhook_id"):
+            store.run("webhooks show", webhook_id=0)
+        with pytest.raises(InvalidInput, match="did you mean webhooks list"):
+            store.run("webhooks lists")

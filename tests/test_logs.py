@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 
 import pytest
 
+from forager.hints import Hint, Option
 from forager.logs import announce, configure_logs, get_logger
 from forager.settings import LogFormat
+from forager.tracing import _log_loss
 
 LOG = """
 from forager.logs import configure_logs, get_logger
@@ -76,3 +79,22 @@ def test_announcements_are_shown_on_a_terminal(
     announce(get_logger("test"), "creating the database", folder="/here")
     shown = "creating the database (folder /here)\n" if announces and on_terminal else ""
     assert capsys.readouterr().err == shown
+
+
+def test_objects_are_logged_as_text(capfd: pytest.CaptureFixture[str]) -> None:
+    configure_logs("info", "json")
+    hint = Hint("Set another {}.", Option("port"))
+    reason = f"{object()}: no route to host"
+    get_logger("test").warning("refused", hint=hint, reason=reason)
+    line = json.loads(capfd.readouterr().err)
+    assert line["hint"] == "Set another --port."
+    assert line["reason"] == "no route to host"
+
+
+def test_a_lost_trace_is_logged_without_the_query_of_its_url(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    configure_logs("info", "json")
+    message = "Max retries exceeded with url: /v1/traces?key=hunter2 (refused)"
+    _log_loss(logging.LogRecord("x", logging.WARNING, "", 0, message, (), None), 0)
+    assert json.loads(capfd.readouterr().err)["reason"].endswith("/v1/traces?*** (refused)")

@@ -13,8 +13,8 @@ import pytest
 
 from forager import backup as copying
 from forager.archive.local import LocalStorage, whole_file
+from forager.checks import Level
 from forager.db.embedded.folder import ServerFolder
-from forager.doctor.check import Level
 from forager.doctor.machine import check_permissions
 from forager.errors import InvalidInput
 from forager.settings import Settings
@@ -103,7 +103,7 @@ async def test_doctor_warns_about_folders_that_others_can_open(settings: Setting
     settings.home.chmod(0o755)
     found = await check_permissions(settings)
     assert found.level is Level.WARN
-    assert f"chmod 700 {settings.home}" in str(found.advice)
+    assert f"chmod 700 {settings.home}" in str(found.next_step)
     settings.home.chmod(0o700)
 
 

@@ -50,7 +50,7 @@ def test_the_home_has_one_spelling(folder: Path, monkeypatch: pytest.MonkeyPatch
         ({"home": "~nobody-of-this-name/x"}, "use an absolute path"),
         ({"poll_interval": "inf"}, "--poll-interval"),
         ({"poll_interval": "nan"}, "--poll-interval"),
-        ({"stall_limit": 0.5}, "greater than 1"),
+        ({"stall_limit": 0.5}, "more than 1"),
         ({"poll_interval": 20}, "a worker beats only when it looks"),
         ({"heartbeat_interval": 90, "watchdog_interval": 100}, "must be less than lease_limit"),
         ({"stall_limit": 90}, "must be found before it ends itself"),
@@ -59,6 +59,7 @@ def test_the_home_has_one_spelling(folder: Path, monkeypatch: pytest.MonkeyPatch
         ({"retry_delay": 601}, "cannot be longer than the longest"),
         ({"log_level": "loud"}, "got 'loud'"),
         ({"worker_capacity": 0}, "--worker-capacity"),
+        ({"user_agent": "a\r\nX-Evil: 1"}, "line break"),
     ],
 )
 def test_what_cannot_work_is_refused_in_words(values: dict[str, object], words: str) -> None:

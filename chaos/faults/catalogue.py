@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from chaos.faults import database, machine, processes, services, users
+from chaos.faults import database, jobs, machine, processes, services, users
 from chaos.world import Hit, World
 
 
@@ -29,6 +29,8 @@ FAULTS = (
     Fault("freeze runner past lease", 3, processes.freeze_runner),
     Fault("freeze supervisor past lease", 3, processes.freeze_supervisor),
     Fault("freeze task worker past lease", 2, processes.freeze_task_worker),
+    Fault("block runner", 2, jobs.block_runner),
+    Fault("exhaust memory", 2, jobs.exhaust_memory),
     Fault("restart PostgreSQL", 4, database.restart_server),
     Fault("kill PostgreSQL backend", 3, database.kill_backend),
     Fault("terminate sessions", 6, database.terminate_sessions),

@@ -42,8 +42,10 @@ async def _move(world: World, action: str, statuses: tuple[str, ...]) -> Hit | N
         done = await world.user.move(job["id"], action)
     except ApiUnavailable:
         return None
-    words = f"{action} {job['source']}" + ("" if done else ": refused")
-    return Hit(words, frozenset({UUID(job["id"])}) if action == "resume" and done else frozenset())
+    message = f"{action} {job['source']}" + ("" if done else ": refused")
+    return Hit(
+        message, frozenset({UUID(job["id"])}) if action == "resume" and done else frozenset()
+    )
 
 
 async def _publish(world: World, action: str) -> Hit | None:

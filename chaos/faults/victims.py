@@ -1,4 +1,4 @@
-"""Victims: processes of the cluster by role."""
+"""Victims: processes of the cluster by role, and the jobs that they run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psutil
 
-from chaos.cluster import Cluster
+from chaos.cluster import Cluster, Member
 from forager.processes.started import MARK_VARIABLE
 
 RUNNER = "forager.jobs"
@@ -18,20 +18,21 @@ READER = "forager.crawl.extraction.process"
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A process, and the jobs that end with it."""
+    """A process, and the worker to which it belongs, if it runs jobs."""
 
     process: psutil.Process
     role: str
-    jobs: frozenset[UUID]
+    worker: UUID | None = None
 
 
 def supervisors(cluster: Cluster) -> list[Victim]:
     found = []
     for member in cluster.members:
         if member.pid is not None and member.slot.startswith("worker"):
-            jobs = frozenset[UUID]().union(*(_jobs(p) for p in cluster.descendants(member)))
+            workers = (runner.worker for runner in _below(cluster, member, RUNNER, "runner"))
             with contextlib.suppress(psutil.Error):
-                found.append(Victim(psutil.Process(member.pid), "supervisor", jobs))
+                process = psutil.Process(member.pid)
+                found.append(Victim(process, "supervisor", next(workers, None)))
     return found
 
 
@@ -41,7 +42,7 @@ def services(cluster: Cluster, slot: str) -> list[Victim]:
     for member in cluster.members:
         if member.pid is not None and member.slot == slot:
             with contextlib.suppress(psutil.Error):
-                found.append(Victim(psutil.Process(member.pid), slot, frozenset()))
+                found.append(Victim(psutil.Process(member.pid), slot))
     return found
 
 
@@ -58,17 +59,23 @@ def extractors(cluster: Cluster) -> list[Victim]:
 
 
 def _descendants(cluster: Cluster, module: str, role: str) -> list[Victim]:
+    return [
+        victim for member in cluster.members for victim in _below(cluster, member, module, role)
+    ]
+
+
+def _below(cluster: Cluster, member: Member, module: str, role: str) -> list[Victim]:
     found = []
-    for member in cluster.members:
-        for process in cluster.descendants(member):
-            with contextlib.suppress(psutil.Error):
-                if process.cmdline()[1:3] == ["-m", module]:
-                    found.append(Victim(process, role, _jobs(process)))
+    for process in cluster.descendants(member):
+        with contextlib.suppress(psutil.Error):
+            if process.cmdline()[1:3] == ["-m", module]:
+                found.append(Victim(process, role, _worker(process) if module == RUNNER else None))
     return found
 
 
-def _jobs(process: psutil.Process) -> frozenset[UUID]:
-    with contextlib.suppress(psutil.Error, OSError):
-        mark = process.environ().get(MARK_VARIABLE, "").split()
-        return frozenset({UUID(mark[1])} if len(mark) == 3 else ())
-    return frozenset()
+def _worker(process: psutil.Process) -> UUID | None:
+    """The worker of a runner; None for a runner that waits for its first job."""
+    mark = process.environ().get(MARK_VARIABLE, "").split()
+    with contextlib.suppress(ValueError):
+        return UUID(mark[0]) if mark else None
+    return None

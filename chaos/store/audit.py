@@ -14,7 +14,7 @@ CREATE TABLE chaos.commits (
     at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     job_id uuid,
     what   text NOT NULL,
-    -- what the writer was started with, and what the row says at that moment
+    -- the lease of the writer, and what the row says at that moment
     lease  bigint,
     held   bigint
 );
@@ -28,7 +28,8 @@ CREATE TABLE chaos.manifests (
 );
 """
 
-# runners: each commit writes the state of its crawl
+# runners: each commit writes the state of its crawl. Reports of many crawls in one statement, which
+# say what each one waits for, are no commits and leave `updated_at` as it is.
 _NOTE_COMMIT = """
 CREATE FUNCTION chaos.note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -37,7 +38,7 @@ BEGIN
       FROM crawl_jobs j WHERE j.id = NEW.job_id;
     RETURN NULL;
 END $$;
-CREATE TRIGGER note_commit AFTER INSERT OR UPDATE ON crawl_states
+CREATE TRIGGER note_commit AFTER INSERT OR UPDATE OF updated_at ON crawl_states
     FOR EACH ROW EXECUTE FUNCTION chaos.note_commit();
 """
 
@@ -52,6 +53,19 @@ END $$;
 CREATE TRIGGER note_move AFTER UPDATE ON crawl_jobs
     FOR EACH ROW WHEN (OLD.status <> NEW.status AND NEW.status NOT IN ('pending', 'processing'))
     EXECUTE FUNCTION chaos.note_move();
+"""
+
+# a retry of a crawl that shared its runner, with the cause that its history states
+_NOTE_RETRY = """
+CREATE FUNCTION chaos.note_retry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos.commits (job_id, what) VALUES (NEW.id, 'retry');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_retry AFTER UPDATE ON crawl_jobs
+    FOR EACH ROW WHEN (NEW.retry_count > OLD.retry_count AND NOT OLD.own_runner
+                       AND NEW.kind = 'crawl')
+    EXECUTE FUNCTION chaos.note_retry();
 """
 
 # task workers: an attempt contains its lease
@@ -83,5 +97,17 @@ CREATE TRIGGER note_manifest AFTER UPDATE ON generations
 
 
 async def install(connection: Connection) -> None:
-    for statement in (_TABLES, _NOTE_COMMIT, _NOTE_MOVE, _NOTE_ATTEMPT, _NOTE_MANIFEST):
+    for statement in (
+        _TABLES,
+        _NOTE_COMMIT,
+        _NOTE_MOVE,
+        _NOTE_RETRY,
+        _NOTE_ATTEMPT,
+        _NOTE_MANIFEST,
+    ):
         await connection.execute(statement.encode())
+
+
+async def set_lease(connection: Connection, number: int) -> None:
+    """Set the lease under which the transaction writes; the triggers compare it."""
+    await connection.execute("SELECT set_config('chaos.lease', %s, true)", (str(number),))

@@ -119,7 +119,21 @@ async def count_nameless_writes(connection: Connection) -> int:
     return await cursor.fetchone() or 0
 
 
-async def select_attempt_trouble(connection: Connection) -> list[str]:
+async def select_spent_retries(connection: Connection) -> list[str]:
+    """Retries of crawls that shared their runner, with all causes in their history."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT concat_ws(' ', job_id, 'shared its runner and spent', count(*), 'retries:',
+                         (SELECT string_agg(DISTINCT e.reason, '; ') FROM job_events e
+                           WHERE e.job_id = c.job_id AND e.move = 'fail'))
+          FROM chaos.commits c WHERE what = 'retry' GROUP BY job_id
+        """
+    )
+    return await cursor.fetchall()
+
+
+async def select_broken_attempts(connection: Connection) -> list[str]:
     """Attempts that were settled twice, or did not write exactly one extraction."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
@@ -187,6 +201,13 @@ async def select_jobs(connection: Connection) -> list[JobRow]:
     return await cursor.fetchall()
 
 
+async def select_jobs_of(connection: Connection, worker_id: UUID) -> list[UUID]:
+    """The jobs that a worker runs."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT id FROM crawl_jobs WHERE worker_id = %s", (worker_id,))
+    return await cursor.fetchall()
+
+
 async def select_outcomes(connection: Connection, job_id: UUID) -> list[tuple[str, str]]:
     """URL and outcome, as `page` or `failed:http_404`."""
     cursor = await connection.execute(
@@ -204,7 +225,10 @@ async def count_stale_tasks(connection: Connection, since: datetime) -> int:
     """Tasks that were not completed by a visit that began after a moment."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
-        "SELECT count(*) FROM crawl_tasks WHERE completed_at IS NULL OR started_at < %s",
+        """
+        SELECT count(*) FROM crawl_tasks
+         WHERE completed_at IS NULL OR started_at < %s OR completed_at < started_at
+        """,
         (since,),
     )
     return await cursor.fetchone() or 0

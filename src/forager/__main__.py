@@ -38,12 +38,12 @@ def spare_runner(arguments: Sequence[str]) -> StartedProcess | None:
 
 def _runs_crawl(arguments: Sequence[str]) -> bool:
     """Whether a command line is probably one of a crawl in the foreground."""
-    words = iter(arguments)
-    command = next(words, "")
+    remaining = iter(arguments)
+    command = next(remaining, "")
     while command.startswith("-"):  # a global option, each of which has a value
         if "=" not in command:
-            next(words, "")
-        command = next(words, "")
+            next(remaining, "")
+        command = next(remaining, "")
     if any(word.startswith(_CONFIG) for word in arguments):
         return False
     return command in _CRAWLING and _NOT_CRAWLING.isdisjoint(arguments)

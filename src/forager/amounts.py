@@ -23,6 +23,9 @@ _BYTES = {
     "tib": 2**40,
 }
 _A_CENTURY = 100 * 366 * 86400.0
+# of visits
+SHORTEST_INTERVAL = timedelta(seconds=1)
+LONGEST_INTERVAL = timedelta(days=3660)
 
 
 def parse_duration(text: str) -> timedelta:
@@ -33,12 +36,23 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def parse_every(text: str) -> timedelta:
+    """Parse the interval between two visits."""
+    return checked_interval(parse_duration(text))
+
+
+def checked_interval(every: timedelta) -> timedelta:
+    if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
+        raise InvalidInput("an interval must be from 1s to 10 years")
+    return every
+
+
 def parse_size(text: str) -> int:
     """Parse a number of bytes such as 10GB."""
     return int(_parse(text, _BYTES, "a size", "10GB, 500MB or 512MiB"))
 
 
-def size_in_words(size: int) -> str:
+def size_text(size: int) -> str:
     """Format bytes in the largest unit that leaves a number above one."""
     for unit, length in (
         ("PB", 10**15),
@@ -85,3 +99,11 @@ def _parse(text: str, units: Mapping[str, int], what: str, examples: str) -> flo
     if match is None or factor is None:
         raise InvalidInput(f"{text[:40]!r} is not {what}", hint=f"Write it as {examples}.")
     return float(match[1]) * factor
+
+
+def rounded_time(seconds: float) -> str:
+    """A length of time for people, in one unit: `40 min`."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"

@@ -18,6 +18,8 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.semantic import Embedding
 from forager.documents.sources import Refresher
+from forager.events.store import OLD_EVENTS
+from forager.failures.store import OLD_ERRORS
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.proxies.store.usage import OLD_USAGE
@@ -25,13 +27,14 @@ from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.engine import index_service
 from forager.logs import get_logger
+from forager.metrics.backlog import sampling_service
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
 from forager.parsers.store.rates import OLD_RATES
 from forager.processes.identity import process_name
-from forager.products.archiving import ProductArchiver
 from forager.products.audit import audit_if_due
 from forager.products.indexing import INDEXED_PRODUCTS
+from forager.products.unseen import unseen_services
 from forager.secrets import Vault
 from forager.services.report import identify, run_services
 from forager.services.service import Service, in_chunks
@@ -41,7 +44,6 @@ from forager.tasks.store import recovery as store
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import clean_up_webhooks
-from forager.webhooks.store import OLD_EVENTS
 
 HOUR = 3600.0
 
@@ -75,11 +77,12 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         Deliverer(database, settings, process_id).service(),
         OutboxRecovery(database, settings).service(),
         prober.service(),
+        sampling_service(database),
         *dispatch_services(database, settings, process_id),
         index_service(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS), process_id),
         *DocumentCleanup(database).services(),
         Embedding(*both).service(),
-        *ProductArchiver(database, settings).services(),
+        *unseen_services(database, settings),
         *sync_services(database, settings),
         Service(name="crawl cleanup", every=600.0, step=partial(delete_orphaned_rows, database)),
         Service(name="archive cleanup", every=HOUR, step=partial(clean_up_archive, *both)),
@@ -98,7 +101,7 @@ CHUNK = 10_000
 async def delete_old_history(database: Database, settings: Settings, *, chunk: int = CHUNK) -> int:
     """Delete rows older than the history to keep; return their number."""
     deleted = 0
-    for rows in (OLD_EVENTS, OLD_RATES, OLD_USAGE, *store.OLD_ROWS):
+    for rows in (OLD_ERRORS, OLD_EVENTS, OLD_RATES, OLD_USAGE, *store.OLD_ROWS):
         deleted += await in_chunks(
             database, delete_rows, rows=rows, days=settings.history_days, limit=chunk
         )

@@ -13,12 +13,11 @@ from functools import partial
 from pathlib import Path
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
+from forager.db.clients import bundled_client, client_environment, installed_client
 from forager.db.database import reach_server, translated_errors
-from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import current_version
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.permissions import (
@@ -27,13 +26,13 @@ from forager.permissions import (
     make_private_folder,
     private_umask,
 )
-from forager.products import archiving
+from forager.products import unseen
 from forager.secrets import KEY_FILE
 from forager.settings import Settings
 
 DUMP = "database.dump"
 ARCHIVE = "archive"
-PRODUCTS = archiving.FOLDER
+PRODUCTS = unseen.FOLDER
 # In the list of a dump: its workers do not work for the restored database.
 _WORKERS = re.compile(r" TABLE DATA \S+ workers ")
 # In the list of a dump: embeddings are computed again, and a server may lack pgvector.
@@ -73,7 +72,7 @@ def save(settings: Settings, folder: Path, *, progress: Progress = _no_progress)
 def _save(settings: Settings, folder: Path, progress: Progress) -> Copied:
     source = archive_folder(settings)
     files = _copy("copying the archive", source, folder / ARCHIVE, progress)
-    living, kept = archiving.archive_folder(settings), folder / PRODUCTS
+    living, kept = unseen.archive_folder(settings), folder / PRODUCTS
     products = _copy_products(living, kept, progress)
     progress("dumping the database", 0)
     schema = _dump(settings, folder / DUMP)
@@ -99,7 +98,7 @@ def restore(settings: Settings, folder: Path, *, progress: Progress = _no_progre
             )
         target = archive_folder(settings)
         files = _copy("copying the archive", folder / ARCHIVE, target, progress)
-        products = _copy_products(folder / PRODUCTS, archiving.archive_folder(settings), progress)
+        products = _copy_products(folder / PRODUCTS, unseen.archive_folder(settings), progress)
         progress("restoring the database", 0)
         key = _copy_key(folder, settings.home)
         _load(settings, server.url, folder / DUMP)
@@ -112,9 +111,9 @@ def _make(folder: Path) -> None:
         if is_open_to_others(folder):
             _close(folder)
     except OSError as error:
-        words = f"a backup cannot be made in {folder}: {error.strerror}"
+        message = f"a backup cannot be made in {folder}: {error.strerror}"
         raise InvalidInput(
-            words, hint="Name a folder that is yours, or that can be made."
+            message, hint="Name a folder that is yours, or that can be made."
         ) from None
 
 
@@ -254,18 +253,6 @@ def has_archived_records(url: str) -> bool:
 
 # as many hours as a dump of a very large database may take
 LIMIT = 12 * 3600.0
-VARIABLES = {
-    "host": "PGHOST",
-    "hostaddr": "PGHOSTADDR",
-    "port": "PGPORT",
-    "user": "PGUSER",
-    "password": "PGPASSWORD",
-    "dbname": "PGDATABASE",
-    "sslmode": "PGSSLMODE",
-    "sslrootcert": "PGSSLROOTCERT",
-    "sslcert": "PGSSLCERT",
-    "sslkey": "PGSSLKEY",
-}
 
 
 class DumpFailed(ForagerError):
@@ -280,30 +267,23 @@ def run_tool(settings: Settings, url: str, name: str, *arguments: str) -> str:
     command = [str(_find(settings, name)), "--no-password", *arguments]
     try:
         done = subprocess.run(
-            command, env=_environment(url), check=True, capture_output=True, timeout=LIMIT
+            command, env=client_environment(url), check=True, capture_output=True, timeout=LIMIT
         )
         return done.stdout.decode("utf-8", "replace")
     except subprocess.CalledProcessError as error:
-        words = error.stderr.decode("utf-8", "replace").strip()[-2000:]
-        raise DumpFailed(f"{name} failed: {words}") from None
+        message = error.stderr.decode("utf-8", "replace").strip()[-2000:]
+        raise DumpFailed(f"{name} failed: {message}") from None
     except subprocess.TimeoutExpired:
         raise DumpFailed(f"{name} took more than {LIMIT / 3600:g} hours") from None
 
 
 def _find(settings: Settings, name: str) -> Path:
     """The programs of the embedded server, or those installed for a configured one."""
-    if settings.database_url is None:
-        return find_binaries().postgres.with_name(name)
-    found = shutil.which(name)
+    embedded = settings.database_url is None
+    found = bundled_client(name) if embedded else installed_client(name)
     if found is None:
         raise InvalidInput(
             f"{name} is not installed",
             hint="Install the client programs of your PostgreSQL, of its version or newer.",
         )
-    return Path(found)
-
-
-def _environment(url: str) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    given = conninfo_to_dict(url)
-    return clean | {VARIABLES[key]: str(value) for key, value in given.items() if key in VARIABLES}
+    return found

@@ -66,10 +66,10 @@ def as_command(part: Action | Option) -> str:
     """What to type in a shell."""
     if isinstance(part, Option):
         return _flag(part.name)
-    words = ["forager", *part.name.split(), *(shlex.quote(str(arg)) for arg in part.args)]
+    command = ["forager", *part.name.split(), *(shlex.quote(str(arg)) for arg in part.args)]
     for name, value in part.options:
-        words += [_flag(name)] if value is True else [_flag(name), shlex.quote(str(value))]
-    return f"`{' '.join(words)}`"
+        command += [_flag(name)] if value is True else [_flag(name), shlex.quote(str(value))]
+    return f"`{' '.join(command)}`"
 
 
 def _flag(name: str) -> str:

@@ -28,22 +28,23 @@ from forager.documents.generation import Generation, Source
 from forager.documents.reader import as_markdown, read_page, section_of
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search.embedding import embedder_of
-from forager.index.engine import Engine, open_engine
+from forager.events.event import EventRow
+from forager.events.service import list_events
+from forager.index.engine import SearchEngine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
+from forager.operations.operation import Context
 from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
 from forager.products.filters import Filters
 from forager.products.offers import ShopOffer, compare_offers
 from forager.products.price_history import PriceEntry, largest_changes, price_history
-from forager.products.record import AlertRule, ListedProduct
+from forager.products.product import AlertRule, ListedProduct
 from forager.products.service import list_products
 from forager.products.store.prices import PriceMove
 from forager.settings import Origin, Settings, load_settings, origins
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import Tracked
-from forager.webhooks.events import list_events
-from forager.webhooks.webhook import EventRow
 
 __all__ = ["AsyncForager", "CrawlSettings", "Forager", "open", "open_async"]
 
@@ -102,12 +103,22 @@ class AsyncForager:
     """The store, for programs that run an event loop; made by `open_async`."""
 
     def __init__(
-        self, database: Database, settings: Settings, engine: Engine | None = None
+        self, database: Database, settings: Settings, engine: SearchEngine | None = None
     ) -> None:
         self._database = database
         self._settings = settings
         self._engine = engine
         self._queue = Queue(database, settings)
+
+    async def run(self, operation: str, /, **inputs: Any) -> Any:
+        """Run an operation by the name of its command, such as `webhooks list`.
+
+        The inputs are those of the API; the answer is a model with the fields of its JSON.
+        """
+        from forager.registry import find_operation  # all features, which take time to import
+
+        found = find_operation(operation)
+        return await found.run(Context(self._database, self._settings), **found.bind(inputs))
 
     # --- crawls ------------------------------------------------------------------------------
 
@@ -166,6 +177,7 @@ class AsyncForager:
         query: str,
         *,
         source: str | None = None,
+        version: str | None = None,
         path: str | None = None,
         language: str | None = None,
         kind: SectionKind | None = None,
@@ -176,6 +188,7 @@ class AsyncForager:
         request = SearchRequest(
             query=query,
             source=source,
+            version=version,
             path=path,
             language=language,
             kind=kind,
@@ -338,6 +351,7 @@ class Forager:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    run = _blocking(AsyncForager.run)
     start_crawl = _blocking(AsyncForager.start_crawl)
     crawl = _blocking(AsyncForager.crawl)
     refresh = _blocking(AsyncForager.refresh)

@@ -21,7 +21,8 @@ finally:
     if _rich is not None:
         sys.modules["rich"] = _rich
 
-from forager.settings import LogFormat  # noqa: E402 - behind the block above
+from forager.errors import without_object_addresses  # noqa: E402 - behind the block above
+from forager.settings import LogFormat  # noqa: E402
 from forager.terminal import clean  # noqa: E402
 
 _announces = False
@@ -44,6 +45,7 @@ def configure_logs(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
+            _as_text,
             *_rendering(pretty, colors=on_terminal and not os.environ.get("NO_COLOR")),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -105,6 +107,21 @@ def _rendering(pretty: bool, *, colors: bool) -> list[Any]:
             colors=colors, pad_event_to=0, exception_formatter=_clean_traceback
         ),
     ]
+
+
+_PLAIN_TYPES = (str, int, float, list, tuple, dict, type(None))
+
+
+def _as_text(
+    _logger: object, _method: str, line: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Values such as hints as their text, and texts without addresses of Python objects."""
+    for key, value in line.items():
+        if key == "exc_info":
+            continue
+        text = value if isinstance(value, _PLAIN_TYPES) else str(value)
+        line[key] = without_object_addresses(text) if isinstance(text, str) else text
+    return line
 
 
 def _without_control_characters(

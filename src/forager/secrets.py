@@ -1,6 +1,6 @@
-"""Secrets at rest: sealed with one key, which is a setting or a file only its owner can read.
+"""Secrets at rest: encrypted with one key, which is a setting or a file only its owner can read.
 
-The key is asked for when the first secret is sealed or opened, so that whatever needs no secret
+The key is read when the first secret is encrypted or decrypted, so that whatever needs no secret
 works without it.
 """
 
@@ -25,7 +25,7 @@ KEY_FILE = "secret.key"
 KEY_BYTES = 32
 NONCE_BYTES = 12
 ID_BYTES = 8
-VERSION = b"\x01"  # of the sealed form: version, id of the key, nonce, ciphertext
+VERSION = b"\x01"  # of the encrypted form: version, id of the key, nonce, ciphertext
 _READ_LIMIT = 1024
 
 _GET_THE_KEY = (
@@ -40,24 +40,24 @@ class SecretsUnavailable(ForagerError):
 
 
 class Vault:
-    """Seals and opens texts. A sealed text opens only in the context it was sealed for."""
+    """Encrypts and decrypts texts. Each decrypts only in the context that it was encrypted for."""
 
     def __init__(self, settings: Settings) -> None:
         self._given = settings.secret_key
         self._file = settings.home / KEY_FILE
 
-    def seal(self, text: str, context: str) -> bytes:
+    def encrypt(self, text: str, context: str) -> bytes:
         """The text, encrypted; makes the key file if there is no key yet."""
         if self._given is None and not self._file.exists():
             create_key_file(self._file)
         nonce = os.urandom(NONCE_BYTES)
         head = VERSION + _key_id(self._key)
-        sealed = AESGCM(self._key).encrypt(nonce, text.encode(), head + context.encode())
-        return head + nonce + sealed
+        encrypted = AESGCM(self._key).encrypt(nonce, text.encode(), head + context.encode())
+        return head + nonce + encrypted
 
-    def open(self, sealed: bytes, context: str) -> str:
-        """The text that was sealed; an error if it was sealed with another key."""
-        head, rest = sealed[: 1 + ID_BYTES], sealed[1 + ID_BYTES :]
+    def decrypt(self, encrypted: bytes, context: str) -> str:
+        """The text that was encrypted; an error if it was encrypted with another key."""
+        head, rest = encrypted[: 1 + ID_BYTES], encrypted[1 + ID_BYTES :]
         if head != VERSION + _key_id(self._key):
             raise SecretsUnavailable(
                 "a stored secret was encrypted with another key", hint=_GET_THE_KEY

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -141,8 +142,12 @@ def _shut_down(provider: TracerProvider) -> None:
     ending.join(SHUTDOWN_LIMIT)
 
 
+_QUERY = re.compile(r"\?[^\s'\")]+")
+
+
 def _log_loss(record: logging.LogRecord, _held_back: int) -> None:
-    log.warning("traces are lost", reason=record.getMessage())
+    # the query of the collector's URL may hold a key
+    log.warning("traces are lost", reason=_QUERY.sub("?***", record.getMessage()))
 
 
 def _endpoint(url: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""A sync in small steps; after each it waits for a signal to continue, or is killed."""
+"""A sync that waits after each dataset for a signal to continue, or is killed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from forager.db.database import Database
 from forager.settings import Settings
 
 
-async def main(url: str, home: str, chunk: str, clickhouse: str | None = None) -> None:
+async def main(url: str, home: str, clickhouse: str | None = None) -> None:
     server = SecretStr(clickhouse) if clickhouse else None
     settings = Settings(home=Path(home), database_url=SecretStr(url), clickhouse_url=server)
     async with Database(url, name="forager test") as database:
-        await sync(database, settings, wait, chunk=int(chunk))
+        await sync(database, settings, wait)
 
 
 def wait(rows: int) -> None:

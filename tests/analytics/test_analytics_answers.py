@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from forager.analytics import answers as engine
-from forager.analytics.answers import answer, list_queries, sources_of
+from forager.analytics import engine
+from forager.analytics.answers import answer, list_queries, sources_in
 from forager.analytics.dataset import DATASETS
-from forager.analytics.lake import Manifest, lake_folder, read_manifest
+from forager.analytics.lake import lake_folder, read_state
 from forager.analytics.sync import sync
 from forager.cli.main import run
 from forager.db.database import Database
@@ -39,13 +40,14 @@ async def test_what_is_missing_is_named(
 ) -> None:
     await sync(database, settings)
     monkeypatch.setattr(engine, "find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match="chdb") as caught:
-        await answer(settings, "price-changes")
-    assert "forager-crawler[analytics]" in str(caught.value.hint)
+    for work in (answer(settings, "price-changes"), sync(database, settings)):
+        with pytest.raises(InvalidInput, match="DuckDB") as caught:
+            await work
+        assert "forager-crawler[analytics]" in str(caught.value.hint)
 
 
-def test_every_question_is_put_together() -> None:
-    sources = sources_of(Manifest("none"))
+def test_every_question_is_put_together(tmp_path: Path) -> None:
+    sources = sources_in(tmp_path)
     assert sources.keys() == {each.name for each in DATASETS}
     for query in list_queries():
         assert "{" not in query.sql.format(days=1, rows=1, **sources)
@@ -70,10 +72,10 @@ def test_what_is_no_server(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_driver_that_is_missing_is_named(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lake is made all the same."""
+    """Before anything is copied."""
     url = SecretStr("clickhouse://forager:hush@127.0.0.1:9/forager")
     monkeypatch.setitem(sys.modules, "clickhouse_connect.driver", None)
     with pytest.raises(InvalidInput, match="clickhouse-connect") as caught:
         await sync(database, settings.model_copy(update={"clickhouse_url": url}))
     assert "forager-crawler[clickhouse]" in str(caught.value.hint)
-    assert read_manifest(lake_folder(settings)) is not None
+    assert read_state(lake_folder(settings)) is None

@@ -1,23 +1,22 @@
-"""Every row is in the lake once, despite late commits and kills."""
+"""Every row is in the lake once, despite late commits, deletions and kills."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
-from psycopg import sql
 
 from analytics.killing import kill_after
 from analytics.lake_rows import add_prices, aged_product, ids_in, rows_in, stored_prices
 from forager.analytics import store
-from forager.analytics import sync as merging
-from forager.analytics.lake import lake_folder, read_manifest, sole_writer
+from forager.analytics.lake import LakeState, lake_folder, read_state, sole_writer, write_state
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, NotAllowed
+from forager.row_files import load_pyarrow
 from forager.settings import Settings
 from support.sql import execute
 
@@ -29,55 +28,49 @@ def folder(settings: Settings) -> Path:
     return lake_folder(settings)
 
 
-@pytest.fixture
-def no_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of this moment count at once."""
-    monkeypatch.setattr(store, "LAG_SECONDS", 0)
-
-
 async def test_an_empty_database_makes_an_empty_lake(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     done = await sync(database, settings)
-    assert set(done.rows.values()) == {0}
-    manifest = read_manifest(folder)
-    assert manifest is not None
-    assert manifest.files == ()
-    assert manifest.complete_until == done.complete_until
+    assert (set(done.rows.values()), done.files) == ({0}, 0)
+    state = read_state(folder)
+    assert state is not None
+    assert state.complete_until == done.complete_until
 
 
-async def test_only_what_is_new_is_copied(
+async def test_only_months_that_changed_are_written(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
     await add_prices(database, product_id, 250)
-    first = await sync(database, settings, chunk=100)
-    assert first.rows["price_history"] == 250
-    assert first.rows["products"] == 1
+    await add_prices(database, product_id, 5, ago="90 days")
+    first = await sync(database, settings)
+    assert (first.rows["price_history"], first.rows["products"]) == (255, 1)
+    written = {path: path.stat().st_mtime_ns for path in folder.glob("*/*.parquet")}
     assert set((await sync(database, settings)).rows.values()) == {0}
-    await add_prices(database, product_id, 30, ago="1 hour")
+    assert written == {path: path.stat().st_mtime_ns for path in folder.glob("*/*.parquet")}
+    await add_prices(database, product_id, 30, ago="1 second")
     assert (await sync(database, settings)).rows["price_history"] == 30
     assert ids_in(folder, "price_history") == await stored_prices(database)
+    old = [path for path, time in written.items() if path.stat().st_mtime_ns == time]
+    assert any(path.parent.name == "price_history" for path in old)
 
 
-async def test_rows_of_one_moment_are_cut_anywhere(
+async def test_rows_that_were_deleted_stay_in_the_lake(
     database: Database, settings: Settings, folder: Path
 ) -> None:
+    """Attempts and extractions are deleted by age, and the lake has the only copy."""
     product_id = await aged_product(database, 1)
-    await execute(
-        database,
-        """
-            INSERT INTO price_history (product_id, price, recorded_at)
-            SELECT %s, n, now() - interval '1 day' FROM generate_series(1, 25) AS n
-            """,
-        product_id,
-    )
-    await sync(database, settings, chunk=4)
-    assert ids_in(folder, "price_history") == await stored_prices(database)
+    await add_prices(database, product_id, 10, ago="1 hour")
+    await sync(database, settings)
+    kept = await stored_prices(database)
+    await execute(database, "DELETE FROM price_history RETURNING 1")
+    await add_prices(database, product_id, 2, ago="1 second")
+    await sync(database, settings)
+    assert ids_in(folder, "price_history") == sorted(kept + await stored_prices(database))
 
 
-@pytest.mark.usefixtures("no_lag")
-async def test_who_commits_late_is_not_forgotten(
+async def test_a_row_that_is_committed_late_is_not_missed(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
@@ -85,14 +78,12 @@ async def test_who_commits_late_is_not_forgotten(
     async with database.connection() as late:
         async with late.transaction():
             await late.execute(insert, (product_id,))
-            await execute(database, insert, product_id)
-            # the quick one is younger than the late one: both wait
             assert (await sync(database, settings)).rows["price_history"] == 0
-        assert (await sync(database, settings)).rows["price_history"] == 2
+        assert (await sync(database, settings)).rows["price_history"] == 1
     assert ids_in(folder, "price_history") == await stored_prices(database)
 
 
-async def test_the_newest_rows_wait_a_moment(database: Database, settings: Settings) -> None:
+async def test_rows_of_the_future_wait(database: Database, settings: Settings) -> None:
     product_id = await aged_product(database, 1)
     await execute(
         database,
@@ -100,21 +91,6 @@ async def test_the_newest_rows_wait_a_moment(database: Database, settings: Setti
         product_id,
     )
     assert (await sync(database, settings)).rows["price_history"] == 0
-
-
-async def test_sessions_that_cannot_be_seen_are_counted(database: Database) -> None:
-    role = sql.Identifier(f"blind_{uuid4().hex}")
-    async with database.connection() as other, database.connection() as connection:
-        await other.execute("SELECT 1")
-        await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(role))
-        try:
-            await connection.execute(sql.SQL("SET ROLE {}").format(role))
-            assert (await store.select_horizon(connection))[1] >= 1
-            await connection.execute("RESET ROLE")
-            assert (await store.select_horizon(connection))[1] == 0
-        finally:
-            await connection.execute("RESET ROLE")
-            await connection.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
 async def test_values_arrive_as_they_were(
@@ -142,7 +118,7 @@ async def test_values_arrive_as_they_were(
     assert row["domain"] == "shop.example"
 
 
-async def test_each_month_has_its_folder(
+async def test_each_month_has_one_file(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
@@ -154,8 +130,8 @@ async def test_each_month_has_its_folder(
         times,
     )
     await sync(database, settings)
-    found = sorted(path.parent.name for path in (folder / "price_history").glob("*/*.parquet"))
-    assert found == ["month=2025-12", "month=2026-01", "month=2026-03"]
+    found = sorted(path.name for path in (folder / "price_history").iterdir())
+    assert found == ["2025-12.parquet", "2026-01.parquet", "2026-03.parquet"]
 
 
 async def test_pages_and_extractions_come_too(
@@ -189,64 +165,65 @@ async def test_pages_and_extractions_come_too(
     assert (extraction["parser"], extraction["confidence"]) == ("generic", None)
 
 
-async def test_a_changed_product_comes_again(
+async def test_a_changed_product_is_replaced_within_its_month(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
-    await sync(database, settings)
-    await execute(
-        database, "UPDATE products SET price = 11, updated_at = now() - interval '1 hour'"
-    )
-    await sync(database, settings)
+    folder.mkdir(parents=True)
+    change = "UPDATE products SET price = %s, updated_at = %s::timestamptz RETURNING 1"
+    for price, at in ((11, "2026-01-05"), (12, "2026-01-06"), (13, "2026-02-01")):
+        await execute(database, change, price, at)
+        write_state(
+            folder, LakeState((await _identity(database)), datetime(2026, 1, 1, tzinfo=UTC))
+        )
+        await sync(database, settings)
     assert ids_in(folder, "products") == [product_id, product_id]
-    assert [row["price"] for row in rows_in(folder, "products")] == [Decimal(10), Decimal(11)]
+    assert [row["price"] for row in rows_in(folder, "products")] == [Decimal(12), Decimal(13)]
 
 
-async def test_a_killed_sync_is_gone_on_with(
+async def _identity(database: Database) -> str:
+    return await database.run(store.select_identity)
+
+
+async def test_a_killed_sync_is_repeated(
     database: Database, database_url: str, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
     await add_prices(database, product_id, 400)
     for steps in (0, 1, 3, 5):
-        await kill_after(steps, PROCESS, database_url, settings.home, "20")
-    # as if it had been killed between a file and its manifest
-    stray = folder / "price_history" / "month=2020-01" / "00000001.parquet"
-    stray.parent.mkdir(parents=True)
-    stray.write_bytes(b"half")
-    await sync(database, settings, chunk=20)
-    assert not stray.exists()
+        await kill_after(steps, PROCESS, database_url, settings.home)
+    assert read_state(folder) is None
+    (folder / ".rows-left").mkdir()
+    await sync(database, settings)
+    assert list(folder.glob(".rows-*")) == []
     assert ids_in(folder, "price_history") == await stored_prices(database)
     assert ids_in(folder, "products") == [product_id]
 
 
-async def test_small_files_become_one(
-    database: Database,
-    settings: Settings,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_files_of_an_earlier_version_are_merged(
+    database: Database, settings: Settings, folder: Path
 ) -> None:
-    monkeypatch.setattr(merging, "MOST_FILES", 3)
+    """Several files for each month, some without newer columns; also of months without new rows."""
     product_id = await aged_product(database, 1)
-    await execute(
-        database,
-        """
-            INSERT INTO price_history (product_id, recorded_at)
-            SELECT %s, timestamptz '2026-01-10 00:00Z' + n * interval '1 second'
-              FROM generate_series(1, 50) AS n
-            """,
-        product_id,
-    )
-    await sync(database, settings, chunk=10)
-    manifest = read_manifest(folder)
-    assert manifest is not None
-    [file] = manifest.of("price_history")
-    assert file.rows == 50
-    assert len(manifest.superseded) == 5
-    assert all((folder / path).exists() for path in manifest.superseded)
-    assert ids_in(folder, "price_history") == await stored_prices(database)
-    monkeypatch.setattr(merging, "KEPT", timedelta(0))
+    await add_prices(database, product_id, 10)
     await sync(database, settings)
-    assert [path.name for path in (folder / "price_history").glob("*/*")] == [Path(file.path).name]
+    [file] = folder.glob("price_history/*.parquet")
+    parquet = load_pyarrow("pyarrow.parquet")
+    table = parquet.ParquetFile(file).read().drop_columns(["availability"])
+    for month in (file.stem, "2020-01"):
+        earlier = folder / "price_history" / f"month={month}"
+        earlier.mkdir()
+        for number in range(2):
+            parquet.write_table(table, earlier / f"{number:08}.parquet")
+    (folder / "state.json").rename(folder / "manifest.json")
+    await sync(database, settings)
+    assert sorted(path.name for path in (folder / "price_history").iterdir()) == [
+        "2020-01.parquet", file.name,
+    ]  # fmt: skip
+    assert not (folder / "manifest.json").exists()
+    found = rows_in(folder, "price_history")
+    assert Counter(row["id"] for row in found) == dict.fromkeys(await stored_prices(database), 2)
+    assert Counter(row["availability"] for row in found) == {None: 10, "in_stock": 10}
 
 
 async def test_one_writer_at_a_time(database: Database, settings: Settings, folder: Path) -> None:
@@ -259,14 +236,10 @@ async def test_a_lake_belongs_to_one_database(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     await sync(database, settings)
-    path = folder / "manifest.json"
-    text = path.read_text()
-    manifest = read_manifest(folder)
-    assert manifest is not None
-    path.write_text(text.replace(manifest.database, "1/1"))
+    write_state(folder, LakeState("1/1", datetime.now(UTC)))
     with pytest.raises(NotAllowed, match="another database"):
         await sync(database, settings)
-    for broken in ("", "{}", "[]", '{"format": 2}', '{"format": 1}'):
-        path.write_text(broken)
+    for broken in ("", "{}", "[]", '{"database": 1}'):
+        (folder / "state.json").write_text(broken)
         with pytest.raises(ForagerError, match="cannot be read"):
             await sync(database, settings)

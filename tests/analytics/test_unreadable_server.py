@@ -9,17 +9,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from analytics.archive_rows import add_unseen, count
 from forager.analytics.clickhouse import ClickHouseUnavailable, connected
-from forager.analytics.sync import sync
-from forager.db.database import Database
-from forager.products import archiving as archiver
-from forager.products.archiving import ProductArchiver
-from forager.services import supervisor
-from forager.services.supervisor import running
-from forager.settings import Settings
-from support.sql import execute
-from support.waiting import eventually
 
 # the first two are what the driver wants to know of a server
 GREETINGS = {"version()": b"24.8.1.1\tUTC\n", "system.settings": b"\x00\x00"}
@@ -62,21 +52,3 @@ async def test_what_cannot_be_read_is_told(text: str) -> None:
         with pytest.raises(ClickHouseUnavailable, match="cannot be used: it answers") as raised:
             await server.query("SELECT 1")
     assert "hush" not in str(raised.value)
-
-
-async def test_archiving_is_put_off(
-    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What leaves could not be loaded later; the service goes on looking."""
-    await sync(database, settings)
-    await add_unseen(database, 1)
-    await execute(database, "UPDATE crawl_tasks SET status = 'failed'")
-    monkeypatch.setattr(archiver, "FIRST", 0.0)
-    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
-    asked: list[str] = []
-    async with answering(UNREADABLE[0], asked) as url:
-        given = settings.model_copy(update={"clickhouse_url": url})
-        async with running(ProductArchiver(database, given).services()):
-            # each run makes a separate connection
-            await eventually(lambda: sum("version()" in question for question in asked) >= 3)
-    assert await count(database, "products") == 1

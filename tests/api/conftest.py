@@ -11,11 +11,11 @@ from psycopg import sql
 
 from api.client import Api
 from forager.access.caller import Scope
-from forager.access.keys import create_key
 from forager.api.app import create_app
 from forager.db.database import Database
 from forager.settings import Settings
 from support.api_server import api_server
+from support.keys import make_key
 
 Keyed = Callable[..., Awaitable[Api]]
 
@@ -52,7 +52,7 @@ async def keyed(address: str, database: Database) -> AsyncIterator[Keyed]:
     clients: list[Api] = []
 
     async def make(scope: Scope = Scope.OPERATE, **how: object) -> Api:
-        made = await create_key(database, "test", scope=scope, **how)  # type: ignore[arg-type]
+        made = await make_key(database, "test", scope=scope, **how)
         client = Api(address, key=made.text, owner=made.key.user_id)
         clients.append(await client.__aenter__())
         return client

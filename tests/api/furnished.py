@@ -6,37 +6,34 @@ from typing import Any
 from uuid import UUID
 
 from built_site import SOURCE, Crawls
-from forager.access.caller import LOCAL, Caller, Scope
-from forager.access.keys import create_key
-from forager.crawl.templates import save_template
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
 from forager.fetch.domains.service import Domains
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.jobs.queue import Queue
 from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
-from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from images.stored_image import store_image
 from products.product_shop import Shop, lamp
+from support.keys import make_key
 from support.sql import execute
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # Paths with these are answered to their owner alone; what the others name is the installation's.
-OWNED = frozenset({"job_id", "crawl_id", "source_id", "template"})
-# saves what is named under the caller's own name
-SAVES = ("PUT", "/api/v1/crawl-templates/{template}")
+OWNED = frozenset({"job_id", "crawl_id", "source_id"})
 SHARED = frozenset(
     {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "message_id",
      "rule_id", "name",
      "host", "proxy_id", "key_id", "user_id"}
 )  # fmt: skip
 
-# asking through a proxy or following a job that goes on takes as long as it takes
+# asking through a proxy or following a job that continues takes as long as it takes
 SLOW = {
     "/api/v1/proxies/{proxy_id}/test",
     "/api/v1/webhooks/{webhook_id}/test",
@@ -59,15 +56,12 @@ async def furnish(
     await Domains(database).add("furnished.example.org")
     spec = ProxySpec.parse("http://me:secret@proxy.example.org:3128")
     proxy = await Proxies(database, Vault(settings)).add(spec)
-    other = await create_key(database, "other")
+    other = await make_key(database, "other")
     job_id = str(running.context.job.id)
-    saver = LOCAL if owner is None else Caller(owner, Scope.OPERATE)
-    await save_template(database, saver, "nightly", {"max_pages": 5})
     return {
         "job_id": job_id,
         "crawl_id": job_id,
         "source_id": SOURCE,
-        "template": "nightly",
         "host": "furnished.example.org",
         "proxy_id": str(proxy.id),
         "key_id": other.key.id,
@@ -123,6 +117,28 @@ async def add_letter(database: Database) -> int:
         """,
     )
     return int(letter)
+
+
+async def replace_product(database: Database, product_id: str) -> None:
+    """As if its page showed another product."""
+    await execute(
+        database,
+        "INSERT INTO product_replacements (product_id, product_name, url)"
+        " VALUES (%s, 'Vase', 'https://shop.example/vase') RETURNING 1",
+        product_id,
+    )
+
+
+async def raise_alarm(database: Database, host: str) -> None:
+    await execute(
+        database,
+        """
+        INSERT INTO domain_health (domain_id, alarm, alarm_at)
+        SELECT id, 'blocked', now() FROM domains WHERE domain_name = %s
+        RETURNING 1
+        """,
+        host,
+    )
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

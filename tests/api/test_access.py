@@ -12,7 +12,7 @@ import pytest
 from api.client import Api
 from api.conftest import Keyed
 from forager.access.caller import Scope
-from forager.access.keys import create_key, revoke_key
+from forager.access.keys import revoke_key
 from forager.access.quota import Quota
 from forager.access.quotas import set_quota
 from forager.api.server import serve
@@ -21,6 +21,7 @@ from forager.errors import NotAllowed
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from search_corpus import Corpus
+from support.keys import make_key
 from support.sql import execute
 
 PROTECTED = [
@@ -38,7 +39,7 @@ async def test_without_keys_this_machine_is_an_admin_until_the_first_key(
     me = (await api.get("/api/v1/me")).json
     assert me == me | {"scope": "admin", "key_id": None, "user_id": None}
     assert (await api.get("/api/v1/jobs", headers={"X-Forwarded-For": "192.0.2.1"})).status == 401
-    await create_key(database, "first")
+    await make_key(database, "first")
     refused = await api.get("/api/v1/me")
     assert refused.status == 401
     assert refused.is_problem
@@ -87,7 +88,7 @@ async def test_without_keys_http_1_0_is_not_this_machine(address: str) -> None:
 async def test_a_revoked_only_key_does_not_open_the_door_again(
     api: Api, database: Database
 ) -> None:
-    made = await create_key(database, "only")
+    made = await make_key(database, "only")
     await revoke_key(database, made.key.id)
     assert (await api.get("/api/v1/me")).status == 401
 
@@ -96,11 +97,11 @@ async def test_a_revoked_only_key_does_not_open_the_door_again(
 async def test_wrong_expired_and_revoked_keys(
     api: Api, database: Database, path: str, address: str
 ) -> None:
-    good = await create_key(database, "good", scope=Scope.ADMIN)
-    other = await create_key(database, "other", scope=Scope.ADMIN)
-    revoked = await create_key(database, "revoked", scope=Scope.ADMIN)
+    good = await make_key(database, "good", scope=Scope.ADMIN)
+    other = await make_key(database, "other", scope=Scope.ADMIN)
+    revoked = await make_key(database, "revoked", scope=Scope.ADMIN)
     await revoke_key(database, revoked.key.id)
-    expired = await create_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
+    expired = await make_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
     await execute(
         database,
         "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1",
@@ -118,7 +119,7 @@ async def test_wrong_expired_and_revoked_keys(
 
 
 async def test_a_bad_body_without_a_key_is_not_even_read(api: Api, database: Database) -> None:
-    await create_key(database, "first")
+    await make_key(database, "first")
     answer = await api.post("/api/v1/keys", data=b"{", headers={"Content-Type": "application/json"})
     assert answer.status == 401
 
@@ -357,7 +358,7 @@ async def test_a_server_without_keys_listens_on_loopback_only(
     open_door = api_settings.model_copy(update={"api_host": "0.0.0.0"})
     with pytest.raises(NotAllowed, match="loopback only"):
         await serve(open_door, database, asyncio.Event())
-    await create_key(database, "first")
+    await make_key(database, "first")
     stopping = asyncio.Event()
     stopping.set()
     await serve(open_door, database, stopping)

@@ -40,7 +40,7 @@ async def test_expensive_answers_are_cached(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)
-    monkeypatch.setattr(services, "REST", 1e9)
+    monkeypatch.setattr(services, "KEPT_FACTOR", 1e9)
     kept = AnswerCache()
     counting.go.set()
     assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 1]
@@ -54,7 +54,7 @@ async def test_a_cached_answer_has_its_time(
     counting.go.set()
     assert (await kept.look("a", counting.make)).at is None
     monkeypatch.setattr(services, "CHEAP", 0.0)
-    monkeypatch.setattr(services, "REST", 1e9)
+    monkeypatch.setattr(services, "KEPT_FACTOR", 1e9)
     first = await kept.look("a", counting.make)
     assert first.at is not None
     assert await kept.look("a", counting.make) is first
@@ -74,7 +74,7 @@ async def test_the_previous_answer_is_given_while_it_is_recomputed(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)
-    monkeypatch.setattr(services, "REST", 0)
+    monkeypatch.setattr(services, "KEPT_FACTOR", 0)
     kept = AnswerCache()
     counting.go.set()
     assert await kept.get("a", counting.make) == 1

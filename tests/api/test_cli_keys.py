@@ -26,7 +26,9 @@ def configured(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Pat
 def test_a_key_is_made_shown_limited_and_revoked(capsys: Capture) -> None:
     assert run(["keys", "list"]) == 0
     assert "open to this machine alone" in capsys.readouterr().err
-    assert run(["keys", "create", "a <b>key</b>", "--expires", "90d"]) == 0
+    assert run(["keys", "create", "first", "--scope", "admin"]) == 0
+    capsys.readouterr()
+    assert run(["keys", "create", "a <b>key</b>", "--expires-in-days", "90"]) == 0
     printed = capsys.readouterr()
     text = printed.out.strip()
     assert text.startswith("fgr_")
@@ -37,9 +39,9 @@ def test_a_key_is_made_shown_limited_and_revoked(capsys: Capture) -> None:
     assert (shown["name"], shown["scope"], shown["state"]) == ("a <b>key</b>", "operate", "active")
     assert run(["keys", "set-quota", shown["user_id"], "--active-jobs", "2"]) == 0
     assert run(["keys", "show", text]) == 0
-    words = capsys.readouterr().out
-    assert "limit of active jobs" in words
-    assert text.split("_")[2] not in words
+    assert text.split("_")[2] not in capsys.readouterr().out
+    assert run(["keys", "owner", shown["user_id"]]) == 0
+    assert "active jobs" in capsys.readouterr().out
     assert run(["keys", "revoke", key_id]) == 0
     capsys.readouterr()
     assert run(["keys", "list", "--json"]) == 0
@@ -48,7 +50,7 @@ def test_a_key_is_made_shown_limited_and_revoked(capsys: Capture) -> None:
 
 def test_keys_of_one_owner(capsys: Capture) -> None:
     owner = "0199a5c2-8a00-7000-8000-000000000000"
-    for scope in ("read", "admin"):
+    for scope in ("admin", "read"):
         command = ["keys", "create", scope, "--scope", scope, "--owner", owner, "--json"]
         assert run(command) == 0
         made = json.loads(capsys.readouterr().out)
@@ -61,8 +63,9 @@ def test_keys_of_one_owner(capsys: Capture) -> None:
     [
         ["keys", "create", ""],
         ["keys", "create", "a\nb"],
-        ["keys", "create", "a", "--expires", "soon"],
-        ["keys", "create", "a", "--owner", "me"],
+        ["keys", "create", "a", "--expires-in-days", "soon"],
+        ["keys", "create", "a", "--scope", "admin", "--owner", "a\nb"],
+        ["keys", "create", "a", "--scope", "admin", "--visibility", "own"],
         ["keys", "create", "a", "--scope", "root"],
         ["keys", "show", "nobody"],
         ["keys", "revoke", "nobody"],
@@ -75,7 +78,34 @@ def test_invalid_arguments_are_reported(command: list[str], capsys: Capture) -> 
     assert "error: " in shown
     assert "Value error" not in shown
     if "me" in command:
-        assert "'me' is not the ID of an owner" in shown
+        assert "there is no owner 'me'" in shown
+
+
+def test_the_first_key_must_be_an_admin_key(capsys: Capture) -> None:
+    for scope in ("read", "operate"):
+        assert run(["keys", "create", "a", "--scope", scope]) == 4
+        shown = capsys.readouterr().err
+        assert "the first key must be an admin key" in shown
+        assert "`forager keys create NAME --scope admin`" in shown
+    assert run(["keys", "create", "a", "--scope", "admin"]) == 0
+    assert run(["keys", "create", "a", "--scope", "read"]) == 0
+
+
+def test_an_owner_has_a_name(capsys: Capture) -> None:
+    made: list[dict[str, str]] = []
+    for scope in ("admin", "read", "read"):
+        owner = "team b" if made and scope == made[-1]["scope"] else "team a"
+        assert run(["keys", "create", "k", "--scope", scope, "--owner", owner, "--json"]) == 0
+        made.append(json.loads(capsys.readouterr().out))
+    assert [key["owner"] for key in made] == ["team a", "team a", "team b"]
+    assert made[0]["user_id"] == made[1]["user_id"] != made[2]["user_id"]
+    assert [key["visibility"] for key in made] == ["everything", "own", "own"]
+    assert run(["keys", "set-quota", "team b", "--active-jobs", "2"]) == 0
+    capsys.readouterr()
+    assert run(["keys", "owner", "team b", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["quota"]["active_jobs"] == 2
+    assert run(["keys", "create", "k", "--scope", "read", "--visibility", "everything"]) == 0
+    assert "sees everything" in capsys.readouterr().err
 
 
 def test_a_server_requires_the_key_and_stops_on_a_signal(tmp_path: Path, capsys: Capture) -> None:

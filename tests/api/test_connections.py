@@ -144,7 +144,7 @@ def test_half_open_requests_neither_stop_the_server_nor_fill_the_log(
 
 def test_the_soft_limit_of_open_files_is_raised() -> None:
     program = (
-        "import resource; from forager.api.connections import raise_file_limit;"
+        "import resource; from forager.processes.files import raise_file_limit;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 900));"
         "print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))"
     )

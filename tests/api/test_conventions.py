@@ -17,7 +17,7 @@ from api.client import Api
 from api.conftest import Keyed
 from api.server_process import api_process
 from forager.access.answers import delete_expired, reserve
-from forager.access.caller import NOBODY
+from forager.access.caller import NO_OWNER
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable, ForagerError
 from forager.jobs.job import NewJob
@@ -341,7 +341,7 @@ async def test_a_server_that_dies_in_the_middle_leaves_nothing(
     """The same statements as a request, and then the line is cut instead of a commit."""
     with suppress(psycopg.OperationalError, DatabaseUnavailable):
         async with database.transaction() as connection:
-            assert await reserve(connection, NOBODY, "k", b"hash") is None
+            assert await reserve(connection, NO_OWNER, "k", b"hash") is None
             await connection.close()
     assert (await api.post("/api/v1/domains", {"host": "a.example"}, **once("k"))).status == 201
 

@@ -103,6 +103,13 @@ async def test_jobs_are_listed_moved_and_pruned(api: Api, queue: Queue) -> None:
     assert cancelled.json["stop_reason"] == "cancelled"
     work = (await api.get("/api/v1/jobs/work")).json
     assert (work["counts"]["pending"], work["counts"]["cancelled"]) == (1, 1)
+    assert work["summary"]["words"] == "1 waiting for a worker"
+    for query, count in (
+        ("activity=waiting-for-worker", 1),
+        ("activity=stalled", 0),
+        ("host=Nowhere.example", 0),
+    ):
+        assert len((await api.get(f"/api/v1/jobs?{query}")).json["items"]) == count
     assert (await api.post("/api/v1/jobs/prune", {"older_than_days": 0})).json == {"deleted": 1}
     assert (await api.get(f"/api/v1/jobs/{job}")).status == 404
 
@@ -151,6 +158,26 @@ async def test_pages_by_outcome(api: Api, crawls: Crawls, database: Database) ->
     assert explained.json["verdict"] == "never seen"
 
 
+async def test_what_is_held_back_says_so(api: Api, crawls: Crawls) -> None:
+    await crawls.crawl({"a": "one", "b": "two"})
+    await crawls.crawl({"a": "changed"})
+    note = "pages fell from 2 to 1"
+    source = (await api.get(f"/api/v1/sources/{SOURCE}")).json
+    assert (source["state"], source["held_back_number"], source["held_back_note"]) == (
+        "held_back", 2, note
+    )  # fmt: skip
+    assert source["earlier_number"] is None
+    [job, _] = (await api.get("/api/v1/jobs")).json["items"]
+    shown = (await api.get(f"/api/v1/jobs/{job['id']}")).json
+    for each in (job, shown):
+        assert (each["generation"]["state"], each["generation"]["note"]) == ("held_back", note)
+    page = (await api.get(f"/api/v1/explain?url=https://{SOURCE}/a")).json["publication"]
+    assert (page["state"], page["generation"], page["held_back"]) == ("published", 1, 2)
+    assert page["since"] == source["published_at"]
+    refused = await api.post(f"/api/v1/sources/{SOURCE}/rollback", {"generation": 2})
+    assert (refused.status, note in refused.json["detail"]) == (409, True)
+
+
 async def test_sources_from_the_first_crawl_to_the_last(
     api: Api, crawls: Crawls, queue: Queue
 ) -> None:
@@ -163,7 +190,7 @@ async def test_sources_from_the_first_crawl_to_the_last(
     generations = (await api.get(f"{source}/generations?limit=1")).json
     assert [g["number"] for g in generations["items"]] == [2]
     older = await api.get(f"{source}/generations?cursor={generations['next_cursor']}")
-    assert [g["state"] for g in older.json["items"]] == ["retired"]
+    assert [g["state"] for g in older.json["items"]] == ["superseded"]
     diff = (await api.get(f"{source}/diff?sections=true")).json
     assert [page["url"][-1] for page in diff["added"]] == ["c"]
     assert "DROP TABLE" in diff["changed"][0]["sections"][0]["diff"]
@@ -174,7 +201,8 @@ async def test_sources_from_the_first_crawl_to_the_last(
     timed = await api.send("PUT", f"{source}/schedule", {"every": "1d"})
     assert timed.json["every"] == "1d"
     assert (await api.send("PUT", f"{source}/schedule", {"every": NASTY[:40]})).status == 422
-    ended = await api.send("PUT", f"{source}/schedule", {})
+    assert (await api.send("PUT", f"{source}/schedule", {})).status == 422
+    ended = await api.send("DELETE", f"{source}/schedule")
     assert ended.json["next_refresh_at"] is None
     limited = await api.send("PATCH", source, {"keep": 3})
     assert (limited.json["keep"], limited.json["max_shrink"]) == (3, 0.2)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from api.client import Answer
 from api.conftest import Keyed
-from api.furnished import add_letter, furnish, operations, parameters
+from api.furnished import add_letter, furnish, operations, parameters, raise_alarm, replace_product
 from built_site import Crawls
 from forager.access.caller import Scope
 from forager.api.reference_page import example_of
@@ -20,7 +20,7 @@ from parsers.archived_kiosk import kiosk_parsers
 from support.sql import execute
 
 # what takes something away comes after what needs it
-LAST = re.compile(r"/(drop|remove|prune|revoke|rollback|cancel|disable)$")
+LAST = re.compile(r"/(drop|remove|prune|revoke|rollback|cancel|disable|accept)$")
 # what a required parameter of a query means, where its own example names nothing that exists
 ASKED = {
     "source": "docs.example.org",
@@ -77,15 +77,9 @@ class Examples:
         if path.startswith("/api/v1/dead-letters/") and method in ("POST", "DELETE"):
             return {"letter_id": str(await add_letter(self.database))}
         if path == "/api/v1/domains/{host}/alarm":
-            await execute(
-                self.database,
-                """
-                INSERT INTO domain_health (domain_id, alarm, alarm_at)
-                SELECT id, 'blocked', now() FROM domains WHERE domain_name = %s
-                RETURNING 1
-                """,
-                self.known["host"],
-            )
+            await raise_alarm(self.database, self.known["host"])
+        if path == "/api/v1/products/{product_id}/accept":
+            await replace_product(self.database, self.known["product_id"])
         if (method, path) == ("DELETE", "/api/v1/sources/{source_id}"):
             await self.queue.cancel(UUID(self.known["job_id"]))
         return {}

@@ -13,7 +13,7 @@ from forager.cli.output import plain
 from forager.crawl.explain.explanation import explain
 from forager.db.database import Database
 from forager.extract.keys import url_key
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
@@ -34,7 +34,7 @@ async def settled_crawl(database: Database, queue: Queue) -> UUID:
             VALUES (%s, %s, %s, 'excluded', 'robots', %s, 1, 'link')
             """,
         job.id,
-        url_key(NormalisedUrl(URL)),
+        url_key(NormalizedUrl(URL)),
         URL,
         DETAIL,
     )

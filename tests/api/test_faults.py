@@ -17,7 +17,7 @@ import pytest
 from api.client import Api
 from api.server_process import FORAGER, api_process, wait_for_address
 from forager.access.answers import reserve
-from forager.access.caller import NOBODY
+from forager.access.caller import NO_OWNER
 from forager.db.database import Database, SessionLimits
 from forager.settings import Settings
 from support.api_server import api_server
@@ -82,7 +82,7 @@ async def test_a_server_killed_in_the_middle_has_done_nothing(
 async def another_server_at_work(database: Database) -> AsyncIterator[None]:
     """It has taken the key, and dies in the end."""
     async with database.connection() as connection, connection.transaction(force_rollback=True):
-        assert await reserve(connection, NOBODY, "k", b"its request") is None
+        assert await reserve(connection, NO_OWNER, "k", b"its request") is None
         yield
 
 

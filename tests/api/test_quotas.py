@@ -14,13 +14,13 @@ from api.client import Answer, Api
 from api.conftest import Keyed
 from api.server_process import api_process
 from forager.access.caller import Caller, QuotaExceeded, Scope
-from forager.access.keys import create_key
 from forager.access.permits import Permits
 from forager.access.quota import Quota
 from forager.access.quotas import get_usage, set_quota
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.queue import Queue
+from support.keys import make_key
 from support.sql import execute
 
 # whatever the time is at noon of the test
@@ -196,7 +196,7 @@ async def test_processes_share_the_requests_of_a_minute(database: Database) -> N
 async def test_two_servers_answer_as_many_requests_as_one(
     address: str, database: Database, database_url: str, tmp_path: Path
 ) -> None:
-    made = await create_key(database, "mine", scope=Scope.READ)
+    made = await make_key(database, "mine", scope=Scope.READ)
     await set_quota(database, made.key.user_id, Quota(requests_per_minute=1))
     with api_process(tmp_path, FORAGER_DATABASE_URL=database_url) as other:
         async with Api(address, key=made.text) as one, Api(other, key=made.text) as two:

@@ -13,13 +13,14 @@ import pytest
 
 from api.client import Answer, Api
 from api.conftest import Keyed
-from api.furnished import OWNED, SAVES, SHARED, SLOW, furnish, operations, parameters
+from api.furnished import OWNED, SHARED, SLOW, furnish, operations, parameters
 from forager.access.caller import Scope
-from forager.access.keys import create_key, revoke_key
+from forager.access.keys import revoke_key
 from forager.api.limits import MAX_LIST
 from forager.api.reference_page import example_of
 from forager.db.database import Database
 from forager.settings import Settings
+from support.keys import make_key
 from support.sql import execute
 
 JSON = "application/json"
@@ -186,10 +187,10 @@ async def test_no_call_is_answered_without_a_good_key(
     api: Api, database: Database, settings: Settings, calls: Calls, document: dict[str, Any]
 ) -> None:
     place = Place(await furnish(database, settings), document)
-    good, other = await create_key(database, "good"), await create_key(database, "other")
-    revoked = await create_key(database, "revoked", scope=Scope.ADMIN)
+    good, other = await make_key(database, "good"), await make_key(database, "other")
+    revoked = await make_key(database, "revoked", scope=Scope.ADMIN)
     await revoke_key(database, revoked.key.id)
-    expired = await create_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
+    expired = await make_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
     await execute(
         database,
         "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1",
@@ -243,7 +244,7 @@ async def test_what_is_of_another_owner_is_not_there_whatever_is_called(
             if parameters(operation, "query").get("source", {}).get("required")
             else set()
         )
-        if not owned | asked | named or (method, path) == SAVES:
+        if not owned | asked | named:
             continue
         params = place.query(operation, **{name: place.known[name] for name in asked})
         refused = await place.send(other, call, params=params)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from api.client import Api
@@ -123,19 +124,22 @@ async def test_lists(api: Api, database: Database) -> None:
     ids = [await make_task(database, shop, n + 1) for n in range(5)]
     failed = await make_task(database, shop, 6, status="failed")
     later = await make_task(database, other, 7, scheduled_in=3600)
+    # it used up its retries and is visited again by its interval
+    missed = await make_task(database, shop, 8, scheduled_in=60, failing_since=datetime.now(UTC))
     for query, found in (
-        ("", [later, failed, *reversed(ids)]),
+        ("", [missed, later, failed, *reversed(ids)]),
         ("?status=failed", [failed]),
         ("?domain=www.other.example", [later]),
         ("?due=true", list(reversed(ids))),
         ("?held=true", [later]),
+        ("?failing=true", [missed, failed]),
         ("?url=*/6", [failed]),
     ):
         answer = (await api.get(f"/api/v1/tasks{query}")).json
         assert [item["id"] for item in answer["items"]] == found, query
     first = (await api.get("/api/v1/tasks?limit=4")).json
     rest = (await api.get(f"/api/v1/tasks?limit=4&cursor={first['next_cursor']}")).json
-    assert len(first["items"]) + len(rest["items"]) == 7
+    assert len(first["items"]) + len(rest["items"]) == 8
     assert (await api.get("/api/v1/tasks", params={"url": NASTY})).json["items"] == []
     assert (await api.get("/api/v1/tasks?domain=nowhere.example")).status == 404
     assert (await api.get("/api/v1/tasks?cursor=x")).status == 422
@@ -248,3 +252,15 @@ async def test_how_a_domain_treats_its_tasks(api: Api) -> None:
         assert (await api.send("PATCH", path, wrong)).status == 422, wrong
     await api.post("/api/v1/tasks/pause", {"domain": "shop.example"})
     assert (await api.get(path)).json["task_hold"] == "paused"
+
+
+async def test_a_time_without_an_end_does_not_break_the_list(api: Api, database: Database) -> None:
+    await track(api, LAMP, "https://shop.example/desk")
+    await execute(
+        database, "ALTER TABLE crawl_tasks DROP CONSTRAINT crawl_tasks_scheduled_at_check"
+    )
+    for time in ("infinity", "-infinity", "20000-01-01", "0044-03-15 BC"):
+        await execute(database, "UPDATE crawl_tasks SET scheduled_at = %s RETURNING 1", time)
+        answer = await api.get("/api/v1/tasks")
+        assert answer.status == 200, time
+        assert len(answer.json["items"]) == 2

@@ -10,9 +10,10 @@ import pytest
 from api.client import Api
 from forager.access.caller import Scope
 from forager.db.database import Database
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
 from forager.settings import Settings
 from forager.webhooks.delivery import Deliverer
-from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.signing import verify
 from products.rows import add_product
 from support.sql import execute

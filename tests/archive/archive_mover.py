@@ -15,7 +15,7 @@ from pathlib import Path
 from obstore.store import LocalStore
 
 from forager.archive.local import LocalStorage
-from forager.archive.migration import Move
+from forager.archive.migration import StorageMove
 from forager.archive.objects import ObjectStorage
 from forager.db.database import Database
 
@@ -41,7 +41,7 @@ async def main(url: str, source: str, target: str, moment: str) -> None:
     storage = FatalStorage(Path(target))
     storage.moment = moment
     async with Database(url) as database:
-        move = Move(database, ObjectStorage(LocalStore(Path(source))), storage, PLACE)
+        move = StorageMove(database, ObjectStorage(LocalStore(Path(source))), storage, PLACE)
         await move.run(lambda _: die())
 
 

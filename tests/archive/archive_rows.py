@@ -6,7 +6,7 @@ from typing import Any
 
 from archived_job import ArchivedJob, html
 from forager.archive import store
-from forager.archive.audit import Finding, Trouble, audit
+from forager.archive.audit import AuditedSegment, SegmentProblem, audit
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.db.database import Database
@@ -23,9 +23,9 @@ async def segment_row(database: Database, name: str) -> Any:
         return await store.select_segment(connection, name)
 
 
-async def findings(database: Database, storage: Storage) -> list[Finding]:
+async def findings(database: Database, storage: Storage) -> list[AuditedSegment]:
     return [finding async for finding in audit(database, storage)]
 
 
-async def troubles(database: Database, storage: Storage) -> list[tuple[Trouble, ...]]:
-    return [finding.troubles for finding in await findings(database, storage)]
+async def troubles(database: Database, storage: Storage) -> list[tuple[SegmentProblem, ...]]:
+    return [finding.problems for finding in await findings(database, storage)]

@@ -10,8 +10,8 @@ from obstore.store import LocalStore
 
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
-from forager.archive.record import ResponseRecord, pack
 from forager.archive.storage import Storage
+from forager.archive.warc_record import ResponseRecord, pack
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 NAME = "2026/03/01/job-1-0000.warc.zst"

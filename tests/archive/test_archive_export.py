@@ -11,8 +11,8 @@ import pytest
 from archive.archive_samples import body_of, no_register, packed
 from forager.archive.local import LocalStorage, whole_file
 from forager.archive.reader import ExportReport, warc_codec, warc_parts
-from forager.archive.record import StorageFull
 from forager.archive.segment import ArchiveRef
+from forager.archive.warc_record import StorageFull
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
 from foreign_readers import by_fastwarc, by_warcio

@@ -16,7 +16,7 @@ from obstore.store import LocalStore
 
 from archived_job import ArchivedJob, Settled, html, select_refs, start_job
 from forager.archive import merging, store
-from forager.archive.audit import Finding, Trouble, audit, repair
+from forager.archive.audit import AuditedSegment, SegmentProblem, audit, repair
 from forager.archive.deletion import find_orphans, plan_prune, prune
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
@@ -106,7 +106,7 @@ async def test_references_move_and_old_objects_go_later(
     assert await clean_up(database, storage) == 6
     assert [stored.name for stored in await storage.list_segments()] == [after[0].segment]
     assert await bodies(database, storage) == pages
-    assert [finding.troubles async for finding in audit(database, storage)] == [()]
+    assert [finding.problems async for finding in audit(database, storage)] == [()]
 
 
 async def test_a_merged_segment_is_its_jobs_and_as_old_as_its_youngest_page(
@@ -241,7 +241,7 @@ async def test_a_finished_merge_is_not_written_again_for_a_few_new_ones(
         job = await start_job(database, storage, queue)
         await commits(job, number)
         await job.end()
-        # as of a worker, which goes on while a job ends
+        # as of a worker, which continues while a job ends
         await execute(
             database,
             "UPDATE archive_segments SET job_id = NULL, worker_id = %s RETURNING name",
@@ -280,13 +280,13 @@ async def test_a_merge_while_the_archive_is_verified_is_not_taken_for_lost(
     pages = await bodies(database, storage)
 
     found = [each async for each in audit(database, MergedAfterTheList(LocalStore(bucket)))]
-    assert [finding.troubles for finding in found] == [()] * 4
+    assert [finding.problems for finding in found] == [()] * 4
 
     # nor by one who came to that conclusion a moment earlier
     await lapse(database)
     [merged] = {ref.segment for ref in await refs_of(database)}
-    for trouble in (Trouble.MISSING, Trouble.UNWRITTEN):
-        hasty = Finding(segment=merged, references=8, troubles=(trouble,))
+    for problem in (SegmentProblem.MISSING, SegmentProblem.UNWRITTEN):
+        hasty = AuditedSegment(segment=merged, references=8, problems=(problem,))
         assert await repair(database, storage, hasty) == ["left alone: its file is there now"]
     assert await bodies(database, storage) == pages
 

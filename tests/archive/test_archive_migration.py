@@ -1,4 +1,4 @@
-"""The archive moves while it is used, is stopped and goes on; nothing is lost on the way."""
+"""The archive moves while it is used, is stopped and resumes; nothing is lost on the way."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from obstore.store import LocalStore
 from archived_job import html, select_refs, start_job
 from forager.archive.deletion import plan_prune, prune
 from forager.archive.local import LocalStorage
-from forager.archive.migration import Move
+from forager.archive.migration import StorageMove
 from forager.archive.objects import ObjectStorage
 from forager.archive.options import MovingStorage, archive_options, is_same_place, place_name
 from forager.archive.reader import read_response
-from forager.archive.record import ArchiveError
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
+from forager.archive.warc_record import ArchiveError
 from forager.cli.system.archive import route_of
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
@@ -74,7 +74,7 @@ async def test_every_segment_is_copied_once_and_the_source_stays(
     await finished_job(database, source, queue, 4)
     pages = await bodies(database, source)
     seen: list[int] = []
-    move = Move(database, source, target, PLACE)
+    move = StorageMove(database, source, target, PLACE)
     assert await move.count() == 4
 
     moved = await move.run(seen.append)
@@ -93,7 +93,7 @@ async def test_what_is_being_written_waits_for_a_later_run(
 ) -> None:
     job = await start_job(database, local, queue)
     await job.settle([html(1)])
-    move = Move(database, local, bucket, PLACE)
+    move = StorageMove(database, local, bucket, PLACE)
     first = await move.run(ignore)
     assert (first.copied, first.waiting, first.complete) == (0, 1, False)
     await job.settle([html(2)])
@@ -107,7 +107,7 @@ async def test_what_was_written_in_the_new_place_is_only_noted(
     database: Database, local: LocalStorage, bucket: ObjectStorage, queue: Queue
 ) -> None:
     await finished_job(database, bucket, queue, 2)
-    moved = await Move(database, local, bucket, PLACE).run(ignore)
+    moved = await StorageMove(database, local, bucket, PLACE).run(ignore)
     assert (moved.copied, moved.found, moved.missing) == (0, 2, [])
 
 
@@ -121,7 +121,7 @@ async def test_a_copy_that_was_cut_short_is_made_again(
         segment = local.open_segment(name)
         await segment.append([data])
         await segment.close()
-    assert (await Move(database, bucket, local, PLACE).run(ignore)).copied == 2
+    assert (await StorageMove(database, bucket, local, PLACE).run(ignore)).copied == 2
     assert await bodies(database, local) == await bodies(database, bucket)
 
 
@@ -134,7 +134,7 @@ async def test_a_copy_that_arrives_altered_is_not_left(
 
     await finished_job(database, local, queue, 1)
     target = Altering(tmp_path / "broken")
-    move = Move(database, local, target, PLACE)
+    move = StorageMove(database, local, target, PLACE)
     with pytest.raises(ArchiveError, match="did not arrive"):
         await move.run(ignore)
     assert await names(target) == []
@@ -146,7 +146,7 @@ async def test_a_copy_that_was_lost_or_cut_since_is_made_again(
 ) -> None:
     await finished_job(database, bucket, queue, 3)
     pages = await bodies(database, bucket)
-    move = Move(database, bucket, local, PLACE)
+    move = StorageMove(database, bucket, local, PLACE)
     await move.run(ignore)
     assert await move.recheck() == 0
     [lost, cut, _] = await names(local)
@@ -165,7 +165,7 @@ async def test_a_segment_that_is_nowhere_is_named(
     await finished_job(database, local, queue, 2)
     [lost, _] = await names(local)
     await local.delete(lost)
-    moved = await Move(database, local, bucket, PLACE).run(ignore)
+    moved = await StorageMove(database, local, bucket, PLACE).run(ignore)
     assert (moved.copied, moved.missing, moved.complete) == (1, [lost], False)
 
 
@@ -177,7 +177,7 @@ async def test_reads_and_clean_ups_work_in_both_places_meanwhile(
     await finished_job(database, both, queue, 1)
     pages = await bodies(database, both)
     assert len(await names(both)) == 4
-    move = Move(database, local, bucket, PLACE)
+    move = StorageMove(database, local, bucket, PLACE)
     await move.run(ignore)
     assert await bodies(database, both) == pages
     await move.delete_source()
@@ -207,7 +207,7 @@ async def test_killed_anywhere_it_goes_on(
     )
     assert await child.wait() == -signal.SIGKILL
     assert await bodies(database, MovingStorage(local, bucket)) == pages
-    moved = await Move(database, bucket, local, PLACE).run(ignore)
+    moved = await StorageMove(database, bucket, local, PLACE).run(ignore)
     assert moved.copied + moved.found == (2 if moment == "after-mark" else 3)
     assert await bodies(database, local) == pages
     assert not list((tmp_path / "archive").rglob("*.part"))

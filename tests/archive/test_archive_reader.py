@@ -9,8 +9,8 @@ import pytest
 from archive.archive_samples import body_of, no_register, packed, page
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_record, read_response
-from forager.archive.record import Codec, DamagedRecord, InfoRecord, compress, pack
 from forager.archive.segment import ArchiveRef
+from forager.archive.warc_record import Codec, DamagedRecord, InfoRecord, compress, pack
 from forager.archive.writer import ArchiveWriter
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from archive.archive_samples import WHEN, body_of, page
 from forager.archive.reader import ArchivedResponse, parse_record, parse_response
-from forager.archive.record import (
+from forager.archive.warc_record import (
     Codec,
     InfoRecord,
     Record,

@@ -20,9 +20,9 @@ from archive.archive_samples import NAME, body_of, storage_of
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import SegmentScan, read_response
-from forager.archive.record import ArchiveError, DamagedRecord, SegmentExists, StorageFull
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage, open_storage
+from forager.archive.warc_record import ArchiveError, DamagedRecord, SegmentExists, StorageFull
 from forager.errors import InvalidInput, NotFound
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="watches Linux system calls")

@@ -12,18 +12,18 @@ import pytest
 from archive.archive_rows import findings, finished, segment_row, troubles
 from archived_job import ArchivedJob, Settled, html, select_refs
 from forager.archive import store
-from forager.archive.audit import Trouble
+from forager.archive.audit import SegmentProblem
 from forager.archive.deletion import delete_segment, finish_deletions, growth_of, plan_prune, prune
 from forager.archive.reader import read_response
-from forager.archive.record import StorageFull
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef, Growth, parse_ref
 from forager.archive.storage import Storage
+from forager.archive.warc_record import StorageFull
 from forager.db.database import Database
 from forager.errors import DiskFull, InvalidInput
 from support.sql import execute
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 LATE_NAME = "2026/03/01/worker-1-0000.warc.zst"
 
 
@@ -173,12 +173,12 @@ async def test_a_clean_up_that_is_killed_is_finished_by_the_next(
 ) -> None:
     ref, *_ = await finished(job)
     child = await asyncio.create_subprocess_exec(
-        sys.executable, HERE / "archive_reaper.py", database_url, folder, ref.segment, moment
+        sys.executable, FOLDER / "archive_reaper.py", database_url, folder, ref.segment, moment
     )
     assert await child.wait() == -signal.SIGKILL
     assert await select_refs(database) == []
     assert (folder / ref.segment).exists() == (moment == "before-file")
-    assert await troubles(database, storage) == [(Trouble.GOING,)]
+    assert await troubles(database, storage) == [(SegmentProblem.GOING,)]
     assert await finish_deletions(database, storage) == [ref.segment]
     assert await findings(database, storage) == []
     assert not (folder / ref.segment).exists()

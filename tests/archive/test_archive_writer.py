@@ -14,8 +14,8 @@ import pytest
 from archive.archive_samples import body_of, no_register, packed, page, storage_of
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_response
-from forager.archive.record import ArchiveError, Codec, SegmentExists, StorageFull, compress
 from forager.archive.segment import parse_segment_name
+from forager.archive.warc_record import ArchiveError, Codec, SegmentExists, StorageFull, compress
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
 from foreign_readers import by_fastwarc

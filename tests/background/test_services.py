@@ -11,17 +11,17 @@ import psycopg
 import pytest
 
 from forager.background import background_services, worker_services
+from forager.checks import Level
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor.check import Level
-from forager.doctor.work import check_services
+from forager.doctor.background import check_services
 from forager.errors import DatabaseUnavailable, ForagerError
 from forager.logs import configure_logs
 from forager.metrics.gauges import Gauges
 from forager.processes.identity import process_name
 from forager.services import store, supervisor
 from forager.services.report import identify, list_service_processes, run_services
-from forager.services.service import Service, backoff, isolated
+from forager.services.service import Service, isolated
 from forager.services.status import ServiceState, ServiceStatus
 from forager.services.supervisor import running, statuses_of_this_process
 from forager.settings import Settings
@@ -92,7 +92,7 @@ async def test_failures_are_visible_and_logged_once(capsys: pytest.CaptureFixtur
     step = Steps(*[KeyError("a bug") for _ in range(100_000)])
     async with running([service(step)]) as supervised:
         await eventually(lambda: supervised.statuses[0].is_failing)
-        (failing,) = statuses_of_this_process()
+        failing, _loop = statuses_of_this_process()
         assert failing.state is ServiceState.BACKING_OFF
         assert failing.is_fault
         assert failing.last_error == "KeyError: 'a bug'"
@@ -126,7 +126,7 @@ async def test_a_step_that_hangs_is_reported_until_it_ends(
     hangs = Service(name="test", every=0.001, step=ends.wait, stuck_after=0.01)
     async with running([hangs]) as supervised:
         await eventually(lambda: supervised.statuses[0].is_stuck)
-        (stuck,) = statuses_of_this_process()
+        stuck, _loop = statuses_of_this_process()
         assert (stuck.is_failing, stuck.failures, stuck.state) == (True, 0, ServiceState.STUCK)
         ends.set()
         await eventually(lambda: supervised.statuses[0].last_success is not None)
@@ -174,12 +174,6 @@ async def test_resources_that_do_not_open_are_tried_again() -> None:
     assert attempts == 3
 
 
-def test_waits_double_up_to_a_limit() -> None:
-    waits = [backoff(failures, 1.0, 60.0) for failures in (1, 2, 3, 7, 500)]
-    expected = [1.0, 2.0, 4.0, 60.0, 60.0]
-    assert all(0.75 * most <= wait <= most for wait, most in zip(waits, expected, strict=True))
-
-
 async def test_a_full_chunk_is_followed_at_once() -> None:
     left = [5, 5, 2]
     done = asyncio.Event()
@@ -208,7 +202,7 @@ async def test_status_is_visible_to_other_processes(database: Database, settings
                     break
                 await asyncio.sleep(0.02)
     assert (seen[0].command, seen[0].is_gone) == ("worker", False)
-    broken, report = seen[0].services
+    broken, report, _loop = seen[0].services
     assert (broken.name, report.name) == ("broken", "service report")
     assert broken.last_error == "KeyError: 'a bug'"
     assert await list_service_processes(database, quick) == [], "its row goes with its end"
@@ -234,28 +228,28 @@ SOUND = ServiceStatus(name="audit", every=3600.0)
 
 
 async def test_the_doctor_names_services_that_fail(database: Database, settings: Settings) -> None:
-    assert (await check_services(database, settings)).finding == "0 in 0 processes"
+    assert (await check_services(database, settings)).message == "0 in 0 processes"
     await report(database, SOUND)
     check = await check_services(database, settings)
-    assert (check.level, check.finding) == (Level.OK, "1 in 1 process")
+    assert (check.level, check.message) == (Level.OK, "1 in 1 process")
     killed = identify("worker", f"{process_name()}0")
     async with database.connection() as connection:
         await store.upsert_process(connection, killed, orjson.loads(orjson.dumps([SOUND])))
-    assert (await check_services(database, settings)).finding == "1 in 1 process", "one is killed"
+    assert (await check_services(database, settings)).message == "1 in 1 process", "one is killed"
     await report(database, SKIPPING)
     check = await check_services(database, settings)
     assert check.level is Level.WARN
-    assert "1 skipped: source a: no cron" in check.finding
+    assert check.examples == ["source a: no cron"]
     await report(database, FAILING)
     check = await check_services(database, settings)
     assert check.level is Level.WARN
-    assert "scheduler failed 7 times in a row: ValueError: a bad row" in check.finding
+    assert "scheduler failed 7 times in a row: ValueError: a bad row" in check.message
     await report(database, STUCK)
     check = await check_services(database, settings)
     assert check.level is Level.WARN
-    assert "stuck in a step that does not end: archive cleanup" in check.finding
+    assert ("stuck in a step" in check.message, check.examples) == (True, ["archive cleanup"])
     await execute(database, "UPDATE service_processes SET last_seen = now() - interval '1 h'")
-    assert (await check_services(database, settings)).finding == "0 in 0 processes"
+    assert (await check_services(database, settings)).message == "0 in 0 processes"
 
 
 async def test_metrics_count_services(database: Database, settings: Settings) -> None:
@@ -314,7 +308,7 @@ async def test_names_are_unique(database: Database, settings: Settings) -> None:
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     postgres: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    limited = database.answering_within(1.0)
+    limited = database.with_answer_limit(1.0)
 
     async def ask() -> None:
         async with limited.connection() as connection:
@@ -340,7 +334,7 @@ async def test_every_service_of_a_worker_logs_an_outage_once(
 ) -> None:
     hasty = settings.model_copy(update={"scheduler_interval": 0.02, "watchdog_interval": 0.02})
     with outage(postgres, database_url):
-        async with background_services(database.answering_within(0.5), hasty):
+        async with background_services(database.with_answer_limit(0.5), hasty):
             await eventually(
                 lambda: any(
                     status.name == "scheduler" and status.failures >= 5

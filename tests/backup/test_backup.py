@@ -1,4 +1,4 @@
-"""A backup that was made while a crawl waits, restored into a new home, goes on as if nothing was.
+"""A backup of a waiting crawl, restored into a new home, continues as if nothing had happened.
 
 With the embedded server and its own programs, and with everything that an operator would type.
 """
@@ -30,7 +30,7 @@ from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Registration
 from forager.processes.control import StopCause
-from forager.products.archiving import archive_folder
+from forager.products.unseen import archive_folder
 from forager.secrets import Vault
 from forager.settings import Settings
 from servers.site import Page, Site, html
@@ -104,8 +104,8 @@ async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
 async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_path: Path) -> None:
     old, new, kept = tmp_path / "old", tmp_path / "new", tmp_path / "kept"
     settings = Settings(home=old, log_level="critical")
-    sealed = Vault(settings).seal("the secret of a webhook", "test")
-    archived = archive_folder(settings) / "products.parquet"
+    sealed = Vault(settings).encrypt("the secret of a webhook", "test")
+    archived = archive_folder(settings) / "products.jsonl"
     archived.parent.mkdir()
     archived.write_bytes(b"the only copy")
     async with open_database(settings) as database:
@@ -137,9 +137,9 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     assert (new / "archived-products" / archived.name).read_bytes() == b"the only copy"
     checked = orjson.loads(await asyncio.to_thread(typed, new, FORAGER, "doctor", "--json"))
     assert checked["ok"]
-    well = {item["name"]: item["level"] for item in checked["items"]}
+    well = {each["check"]: each["level"] for each in checked["findings"]}
     assert (well["archive"], well["schema"]) == ("ok", "ok")
-    findings = {item["name"]: item["finding"] for item in checked["items"]}
+    findings = {each["check"]: each["message"] for each in checked["findings"]}
     assert findings["workers"].startswith("0 for jobs, 0 for tasks"), "the dump had one"
     before = site.hits
     site.release()
@@ -153,7 +153,7 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     }
     await asyncio.to_thread(typed, new, FORAGER, "archive", "verify")
     moved = Settings(home=new, log_level="critical")
-    assert Vault(moved).open(sealed, "test") == "the secret of a webhook"
+    assert Vault(moved).decrypt(sealed, "test") == "the secret of a webhook"
 
 
 @pytest.mark.timeout(300)

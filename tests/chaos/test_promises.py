@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chaos.promises import broken_refs
-from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import open_storage
+from forager.archive.warc_record import ResponseRecord, pack
 
 SEGMENT = "2026/01/02/0123-1-0000.warc.zst"
 
@@ -27,7 +27,7 @@ async def test_every_record_that_rows_refer_to_is_read(tmp_path: Path) -> None:
     gone = ArchiveRef(SEGMENT.replace("0000", "0001"), 0, 10)
     beyond = ArchiveRef(SEGMENT, refs[2].end, 10)
     found = await broken_refs(archive, [*refs, gone, beyond])
-    assert [words.partition(": ")[0] for words in found] == [
+    assert [message.partition(": ")[0] for message in found] == [
         f"rows refer to {ref}" for ref in (refs[1], gone, beyond)
     ]
 

@@ -71,12 +71,40 @@ async def test_a_run_in_which_all_promises_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "crawls"),
+    [
+        ("kill runner", 50),
+        ("freeze runner past lease", 50),
+        ("kill supervisor", 12),
+        ("block runner", 12),
+        ("exhaust memory", 12),
+    ],
+)
+async def test_crawls_survive_the_loss_of_their_shared_runner(kind: str, crawls: int) -> None:
+    plan = replace(
+        SMALL,
+        capacity=crawls + 1,
+        hosts=crawls,
+        pages=20 * crawls,
+        products=1,
+        budget=Budget(delay=0.3, concurrency=2),
+        faults=1,
+        kinds=faults(kind),
+    )
+    result = await run(plan)
+    assert result.violations == []
+    assert len(result.done) == 1
+    assert set(result.jobs) == {"completed"}
+
+
+@pytest.mark.parametrize(
     ("switch", "promise"),
     [
         (Switch.CHECKPOINT_OUTSIDE, Promise.LEDGER),
         (Switch.DOUBLE_COUNT, Promise.LEDGER),
         (Switch.NO_OUTBOX, Promise.MESSAGES),
         (Switch.NO_BUDGET, Promise.BUDGET),
+        (Switch.FETCH_TWICE, Promise.FETCHED_ONCE),
     ],
 )
 async def test_a_promise_that_is_broken_without_any_fault(switch: Switch, promise: Promise) -> None:

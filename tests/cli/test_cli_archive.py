@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,10 @@ from typing import Any
 import pytest
 
 from archived_job import ArchivedJob, html, start_job
-from forager.amounts import parse_duration, parse_size, size_in_words
+from forager.amounts import parse_duration, parse_size, size_text
 from forager.archive.segment import ArchiveRef, job_of, parse_segment_name
 from forager.archive.storage import open_storage
+from forager.cli.output import reader_has_left, silence_stdout
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.jobs.queue import Queue
@@ -111,8 +115,10 @@ def test_verify_and_fix(refs: list[ArchiveRef], settings: Settings, database_url
     path = settings.home / "archive" / refs[0].segment
     old = time.time() - 7200
     os.utime(path, (old, old))
-    [found] = answer(forager("archive", "verify", "--json"))["segments"]
-    assert (found["troubles"], found["ok"]) == (["orphan"], True)
+    report = answer(forager("archive", "verify", "--json"))
+    [found] = [each for each in report["findings"] if each["level"] != "ok"]
+    assert (found["check"], found["examples"]) == ("orphan_segments", [refs[0].segment])
+    assert report["ok"]
     code, words = error(forager("archive", "verify", "--fix"))
     assert (code, "no terminal" in words, path.exists()) == (2, True, True)
     assert "file deleted" in forager("archive", "verify", "--fix", "--yes").out
@@ -123,7 +129,7 @@ def test_verify_fails_when_something_is_lost(refs: list[ArchiveRef], settings: S
     (settings.home / "archive" / refs[0].segment).unlink()
     result = forager("archive", "verify")
     assert result.code == 1
-    assert "its file is missing" in result.out
+    assert "segments whose file is missing, and rows refer to them: 1" in result.out
     assert forager("archive", "verify", "--fix", "--yes").code == 1
     assert forager("archive", "verify").code == 0
 
@@ -149,13 +155,14 @@ def test_prune(refs: list[ArchiveRef], settings: Settings, database_url: str) ->
 
 def test_verify_a_sample(refs: list[ArchiveRef], settings: Settings) -> None:
     found = answer(forager("archive", "verify", "--sample", 2, "--json"))
-    assert found == {"ok": True, "read": 2, "broken": []}
-    assert "3 records read" in forager("archive", "verify", "--sample", 50).err
+    assert (found["ok"], found["checks"]) == (True, 1)
+    assert found["findings"][0]["message"] == "2 records of a sample can be read"
+    assert "3 records of a sample" in forager("archive", "verify", "--sample", 50).out
     assert error(forager("archive", "verify", "--sample", 5, "--fix"))[0] == 2
     (settings.home / "archive" / refs[0].segment).unlink()
     broken = forager("archive", "verify", "--sample", 2, "--json")
     assert broken.code == 1
-    assert len(json.loads(broken.out)["broken"]) == 2
+    assert json.loads(broken.out)["findings"][0]["count"] == 2
 
 
 def test_prune_orphans(refs: list[ArchiveRef], settings: Settings) -> None:
@@ -276,6 +283,30 @@ def test_a_reader_that_has_seen_enough_is_no_error(
         assert (child.stderr.read(), child.wait()) == (b"", 0)
 
 
+def test_closed_standard_output_is_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stdout", closed)
+    assert reader_has_left()
+    silence_stdout()
+
+
+def test_a_command_without_standard_output_reports_a_broken_pipe(
+    refs: list[ArchiveRef], tmp_path: Path
+) -> None:
+    """The broken pipe is the file that the command writes to."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [str(FORAGER), "export", job_id_of(refs), "-o", str(pipe)]
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {shlex.join(command)} >&-"], stderr=subprocess.PIPE
+    )
+    assert child.stderr is not None
+    with child:
+        pipe.open("rb").close()
+        assert b"Traceback" not in child.stderr.read()
+
+
 def test_amounts() -> None:
     assert parse_duration("30d").days == 30
     assert parse_duration("1.5 h").total_seconds() == 5400
@@ -285,7 +316,7 @@ def test_amounts() -> None:
             parse_duration(wrong)
     with pytest.raises(InvalidInput):
         parse_size("10 apples")
-    assert [size_in_words(n) for n in (0, 999, 1500, 25 * 10**8)] == [
+    assert [size_text(n) for n in (0, 999, 1500, 25 * 10**8)] == [
         "0 B",
         "999 B",
         "1.5 kB",

@@ -38,8 +38,8 @@ def url() -> Iterator[str]:
     [
         ([], "give at least one, or --file with some"),
         (["--file", "/dev/null"], "give at least one, or --file with some"),
-        (["http://127.0.0.1/", "--max-bytes", str(10**25)], "--max-bytes"),
-        (["http://127.0.0.1/", "--max-time", "-1"], "--max-time: "),
+        (["http://127.0.0.1/", "--max-bytes", str(10**25)], "--max-bytes must be at most"),
+        (["http://127.0.0.1/", "--max-time", "-1"], "--max-time must be more than 0"),
         (["ftp://127.0.0.1/"], "URL: 'ftp://127.0.0.1/' cannot be crawled"),
     ],
 )
@@ -68,7 +68,7 @@ def test_forbidden_urls_have_a_separate_exit_code(url: str) -> None:
 def test_what_was_not_published_says_how_to_publish_it(url: str) -> None:
     assert cli.forager("crawl", url, "--allow-private", "--source", "guide").code == 0
     less = cli.forager("crawl", url, "--allow-private", "--source", "guide", "--exclude", "/*")
-    assert less.out.startswith("completed: not published: pages fell from ")
+    assert less.out.startswith("completed: held back: pages fell from ")
     assert re.search(
         r"^generation 2: \d+ pages? · 0 added · 0 changed · \d+ removed · 0 carried", less.out, re.M
     )

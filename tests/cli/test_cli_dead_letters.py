@@ -39,23 +39,23 @@ async def letters(command_line: None, database: Database) -> None:
 
 
 def test_errors_are_grouped_and_shown() -> None:
-    table = forager("errors")
+    table = forager("errors", "groups")
     assert (table.code, table.err) == (0, "")
     assert "the server answered 404" in table.out
     assert "shop.example" in table.out
-    groups = forager("errors", "--type", "http", "--since", "1d", "--json").json
+    groups = forager("errors", "groups", "--type", "http", "--hours", "24", "--json").json
     assert [group["count"] for group in groups["items"]] == [3]
-    listed = forager("errors", "show", "--limit", "2", "--json").json
+    listed = forager("errors", "list", "--limit", "2", "--json").json
     assert (len(listed["items"]), listed["next_cursor"] is not None) == (2, True)
     one = forager("errors", "show", str(listed["items"][0]["id"]))
     assert "Traceback" in one.out
-    assert forager("errors", "--type", "weather").code == 2
-    assert forager("errors", "--domain", "other.example").code == 2
+    assert forager("errors", "groups", "--type", "weather").code == 2
+    assert forager("errors", "groups", "--domain", "other.example").code == 2
 
 
 def test_a_host_means_those_below_it_and_what_covers_it() -> None:
-    assert len(forager("errors", "--domain", "example", "--json").json["items"]) == 1
-    listed = forager("errors", "show", "--domain", "www.shop.example", "--json")
+    assert len(forager("errors", "groups", "--domain", "example", "--json").json["items"]) == 1
+    listed = forager("errors", "list", "--domain", "www.shop.example", "--json")
     assert len(listed.json["items"]) == 3
     assert forager("dead-letters", "list", "--domain", "hop.example").code == 2
     retried = forager("dead-letters", "retry", "--domain", "www.shop.example", "--json")
@@ -64,10 +64,12 @@ def test_a_host_means_those_below_it_and_what_covers_it() -> None:
 
 def test_dead_letters_are_listed_retried_and_dropped() -> None:
     listed = forager("dead-letters", "list", "--json").json
-    assert [group["count"] for group in listed["groups"]] == [3]
+    groups = forager("dead-letters", "groups", "--json").json
+    assert [group["count"] for group in groups["items"]] == [3]
     first, second, third = (item["id"] for item in listed["items"])
     assert "http_client" in forager("dead-letters", "list").out
-    assert forager("dead-letters", "retry").code == 2
+    unselected = forager("dead-letters", "retry")
+    assert (unselected.code, "no dead letter was selected" in unselected.err) == (2, True)
     assert forager("dead-letters", "retry", str(first), "--json").json == {
         "retried": 1,
         "not_found": [],
@@ -77,10 +79,10 @@ def test_dead_letters_are_listed_retried_and_dropped() -> None:
     assert f"there is no open dead letter {first}" in again.err
     beside = forager("dead-letters", "drop", str(first), str(third), "--json")
     assert (beside.code, beside.json) == (2, {"dropped": 1, "not_found": [first]})
-    assert f"there is no open dead letter {first}; the others" in beside.err
+    assert f"there is no dead letter {first}; the others" in beside.err
     refused = forager("dead-letters", "drop", "--all")
     assert (refused.code, "--yes" in refused.err) == (2, True)
-    assert forager("dead-letters", "drop", str(second)).out.startswith("1 dead letter dropped")
+    assert forager("dead-letters", "drop", str(second)).out == "dead letters dropped: 1\n"
     assert forager("dead-letters", "drop", "--all", "--yes", "--json").json["dropped"] == 0
     assert "no such dead letters" in forager("dead-letters", "list").err
 

@@ -44,10 +44,13 @@ def test_pages_of_a_job(settings: Settings, capsys: Capture) -> None:
     assert run(["jobs", "pages", job_id, "--cursor", first["next_cursor"], "--json"]) == 0
     rest = json.loads(capsys.readouterr().out)
     assert (len(first["items"]), len(rest["items"]), rest["next_cursor"]) == (2, 1, None)
+    kept = [each for each in first["items"] + rest["items"] if each["archive"]]
+    assert len(kept) == 2
+    assert all(each["content_hash"] for each in kept)
 
 
 def test_workers(settings: Settings, capsys: Capture) -> None:
-    assert run(["jobs", "workers"]) == 0
+    assert run(["workers", "list"]) == 0
     assert "forager worker" in capsys.readouterr().err
 
     async def appear() -> None:
@@ -59,10 +62,10 @@ def test_workers(settings: Settings, capsys: Capture) -> None:
             )
 
     asyncio.run(appear())
-    assert run(["jobs", "workers", "--json"]) == 0
+    assert run(["workers", "list", "--json"]) == 0
     [found] = json.loads(capsys.readouterr().out)["items"]
     assert (found["host"], found["pid"]) == ("a", 7)
-    assert run(["jobs", "workers"]) == 0
+    assert run(["workers", "list"]) == 0
 
 
 def test_an_image(settings: Settings, database_url: str, tmp_path: Path, capsys: Capture) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from forager.cli.main import run
-from forager.crawl.store.state import insert_state, update_activity
+from forager.crawl.activity import ActivityReport
+from forager.crawl.store.state import start_over, update_activity
 from forager.db.database import open_database
 from forager.db.ids import new_id
 from forager.jobs.job import Job, Lease, NewJob
@@ -69,7 +70,7 @@ def test_a_pausing_job_is_shown_as_such(stage: Callable[[Scene], Job], capsys: C
     assert "pausing" in capsys.readouterr().out
     assert run(["jobs", "show", str(job.id)[:30], "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert (shown["status"], shown["shown_status"]) == ("paused", "pausing")
+    assert shown["status"] == "pausing"
     assert [event["move"] for event in shown["last_events"]] == ["enqueue", "claim", "pause"]
 
 
@@ -79,10 +80,9 @@ async def put_off(queue: Queue) -> Job:
     assert job.worker_id is not None
     lease, reason = Lease(job.id, job.lease, job.worker_id), "robots.txt answered 503"
     async with open_database(queue.settings) as database:
-        await database.run(insert_state, job.id)
-        await database.run(
-            update_activity, lease, reason=reason, seconds=None, pace=0.0, elapsed=1.0
-        )
+        await database.run(start_over, job.id)
+        report = ActivityReport(lease, reason, seconds=None, pace=0.0, elapsed=1.0)
+        await database.run(update_activity, [report])
     released = await queue.release(lease, reason=reason, delay=630.0)
     assert released is not None
     return released
@@ -91,7 +91,19 @@ async def put_off(queue: Queue) -> Job:
 def test_lists_say_what_a_crawl_waits_for(stage: Callable[[Scene], Job], capsys: Capture) -> None:
     job = stage(put_off)
     assert run(["jobs", "list"]) == 0
-    assert "robots.txt answered 503, next request in 10 min" in capsys.readouterr().out
+    listed = capsys.readouterr()
+    assert "robots.txt answered 503, next request in 10 min" in listed.out
+    assert "1 waiting for their host" in listed.err
+    for options, count in (
+        (["--activity", "waiting-for-host"], 1),
+        (["--activity", "stalled"], 0),
+        (["--host", "none.example"], 0),
+    ):
+        assert run(["jobs", "list", *options, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["items"]) == count
+    assert run(["jobs", "work", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert summary["activities"]["waiting-for-host"] == 1
     assert run(["jobs", "show", str(job.id), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["waiting"] == "robots.txt answered 503, next request in 10 min"
@@ -118,7 +130,7 @@ def test_each_id_is_reported_and_the_worst_code_returned(
     assert "there is no job beef" in err
     assert "'xyz' is not a job id" in err
     assert run(["jobs", "pause", str(job.id), "--reason", "lunch", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["items"][0]["job"]["status"] == "paused"
+    assert json.loads(capsys.readouterr().out)["status"] == "paused"
     assert run(["jobs", "resume", str(job.id)]) == 0
     assert run(["jobs", "cancel", str(job.id)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"{job.id} is cancelled"
@@ -145,7 +157,7 @@ def test_what_destroys_needs_yes_off_a_terminal(
     assert run(["jobs", "prune", "--older-than-days", "0", "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"deleted": 1}
     assert run(["jobs", "list", "--status", "failed"]) == 0
-    assert "No jobs match" in capsys.readouterr().err
+    assert "No jobs found" in capsys.readouterr().err
 
 
 def test_work_counts_jobs_by_state(stage: Callable[[Scene], Job], capsys: Capture) -> None:

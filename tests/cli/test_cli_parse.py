@@ -40,9 +40,10 @@ def test_a_file_needs_no_database(page: Path) -> None:
     assert "```sql\nSELECT 1 FOR UPDATE\n```" in done.json["markdown"]
     assert "Menu" not in done.json["markdown"]
     first, second = done.json["sections"]
-    assert list(first) == ["heading", "level", "anchor", "content", "position", "parent"]
+    assert list(first) == ["heading", "level", "anchor", "content", "position", "parent", "anchors"]
     assert first == {
         "heading": "Locks", "level": 1, "anchor": "locks", "position": 0, "parent": None,
+        "anchors": [],
         "content": "A row is **locked** when it is updated, and stays so.",
     }  # fmt: skip
     assert (second["heading"], second["level"], second["parent"]) == ("Rows", 2, 0)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from forager.cli.products import parsers
 from forager.db.database import Database
 from forager.errors import InvalidInput
+from forager.parsers import operations as parsers
 from forager.parsers import registry
 from forager.parsers.rates import ParseCount, count_parses
 from forager.settings import Settings
@@ -63,7 +64,7 @@ def test_a_broken_plug_in_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     done = forager("list", "--json")
     assert done.code == 0
     assert done.json["broken"][0]["origin"] == "no.such.module"
-    assert "no.such.module was skipped" in done.err
+    assert "no.such.module was skipped" in forager("list").out
 
 
 def test_rates_are_shown_by_domain(kiosk: None) -> None:
@@ -87,7 +88,7 @@ def test_a_version_is_compared_tried_rolled_out_and_back(kiosk: None) -> None:
     assert (tried["active_version"], tried["canary_version"]) == ("1", "2")
     assert tried["canary_share"] == 0.1
     assert "canary 10%" in forager("list").out
-    assert "version 1 is active" in forager("rollback", "kiosk").out
+    assert re.search(r"active version +1", forager("rollback", "kiosk").out)
     assert forager("rollout", "kiosk", "2", "--json").json["previous_version"] == "1"
     assert forager("rollback", "kiosk", "--json").json["active_version"] == "1"
     assert forager("rollback", "kiosk").code == 4

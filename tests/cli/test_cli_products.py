@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
+from psycopg import connect
 
 from forager.cli.model_flags import moment
 from forager.cli.products.product_views import HEIGHT, WIDTH, chart
 from forager.db.database import Database
 from forager.errors import InvalidInput
-from forager.extract.product.record import Product, ProductImage
+from forager.extract.product.product import Product, ProductImage
 from forager.products.price_history import PriceEntry
 from forager.settings import Settings
 from products.product_shop import LAMP, Shop, lamp
@@ -48,6 +49,11 @@ class Visits:
 
     def __call__(self, *visits: tuple[str, Product]) -> None:
         asyncio.run(self._visit(visits))
+
+    def execute(self, *statements: str) -> None:
+        with connect(self.url) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
 
     async def _visit(self, visits: Sequence[tuple[str, Product]]) -> None:
         async with Database(self.url) as database:
@@ -103,8 +109,8 @@ def test_a_product_in_full(visit: Visits) -> None:
                  "lamp.jpg", "suspect", "Home > Lighting", "next visit"):  # fmt: skip
         assert part in shown.out, part
     full = forager("show", item["url"], "--json").json
-    assert full["product"]["price"] == "49.90"
-    assert full["product"]["problems"][0]["held"]["value"] == "4990 EUR"
+    assert full["price"] == "49.90"
+    assert full["problems"][0]["field"] == "price"
     assert [found["outcome"] for found in full["extractions"]] == ["suspect", "ok"]
 
 
@@ -142,6 +148,28 @@ def test_files(visit: Visits, tmp_path: Path) -> None:
     lines = forager("export", "--history", "--since", "1d").out.splitlines()
     assert [json.loads(line)["price"] for line in lines] == ["49.90", "44", "9.50"]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [target.name]
+
+
+def test_unseen_products_are_exported_and_deleted(visit: Visits, tmp_path: Path) -> None:
+    visit(("a", lamp(name="A")), ("b", lamp(name="B")))
+    before_visit = "UPDATE products SET last_seen_at = now() - interval '181 days'"
+    visit.execute(f"{before_visit} WHERE product_name = 'A'", "DELETE FROM crawl_tasks")
+    target = str(tmp_path / "gone.jsonl")
+    unseen = ("export", "--delete", "--yes", "--not-seen-for", "180d")
+    for wrong in (
+        unseen,
+        (*unseen, "-o", "/dev/null"),
+        (*unseen, "-o", target, "--history"),
+        (*unseen, "-o", target, "--columns", "url"),
+        ("export", "--delete", "--yes", "-o", target),
+    ):
+        assert forager(*wrong).code == 2
+    assert "1 product deleted" in forager(*unseen, "-o", target).err
+    assert [item["name"] for item in forager("list", "--json").json["items"]] == ["B"]
+    row = json.loads(Path(target).read_text())
+    assert (row["name"], json.loads(row["price_history"])[0]["price"]) == ("A", 49.9)
+    # the file brings the page back
+    assert "1 task added" in forager("track", "--from", target).out
 
 
 def test_numbers(visit: Visits) -> None:

@@ -42,7 +42,7 @@ async def test_a_worker_says_where_it_is(database: Database, settings: Settings)
     with working("--region", "eu", "--no-tasks"):
         found = await eventually(partial(list_workers, database, settings))
         assert [worker.region for worker in found] == ["eu"]
-        listed = await asyncio.to_thread(forager, "jobs", "workers", "--json")
+        listed = await asyncio.to_thread(forager, "workers", "list", "--json")
         assert [worker["region"] for worker in listed.json["items"]] == ["eu"]
 
 

@@ -52,7 +52,7 @@ def test_sources_are_listed_and_shown(site: Site) -> None:
     assert (listed["id"], listed["pages"], listed["published_number"]) == (SOURCE, 4, 2)
     assert SOURCE in forager("sources", "list").out
     shown = forager("sources", "show", SOURCE)
-    assert "generation 2" in shown.out
+    assert "published number  2 " in shown.out
     assert "english" in shown.out
     assert forager("sources", "show", SOURCE, "--json").json["base_url"] == BASE
 
@@ -69,19 +69,48 @@ def test_generations_publish_and_rollback(site: Site) -> None:
     site.crawl(OLD, NEW, {"same": "same"})
     listed = forager("sources", "generations", SOURCE, "--json").json["items"]
     assert [(item["number"], item["state"]) for item in listed] == [
-        (3, "retired"), (2, "published"), (1, "retired")
+        (3, "held_back"), (2, "published"), (1, "superseded")
     ]  # fmt: skip
-    assert listed[0]["note"] == "not published: pages fell from 4 to 1"
-    assert "not published" in forager("sources", "generations", SOURCE).out
+    assert listed[0]["note"] == "pages fell from 4 to 1"
+    assert "held back" in forager("sources", "generations", SOURCE).out
 
     refused = forager("sources", "publish", SOURCE)
     assert (refused.code, "--force" in refused.err) == (4, True)
     forced = forager("sources", "publish", SOURCE, "--force")
-    assert forced.out == f"{SOURCE}: generation 3 is published (1 page)\n"
+    assert forced.out == f"{SOURCE}: generation 3 is published (pages: 1)\n"
     assert forager("sources", "rollback", SOURCE, "--json").json["number"] == 2
     assert forager("sources", "rollback", SOURCE, "1").code == 0
     assert forager("sources", "rollback", SOURCE).code == 4
     assert forager("sources", "rollback", "elsewhere").code == 2
+
+
+def test_a_generation_that_is_held_back_says_so_everywhere(site: Site) -> None:
+    site.crawl(OLD, {"same": "same"})
+    command = f"forager sources publish {SOURCE} --force"
+    for shown in (
+        forager("sources", "list"),
+        forager("sources", "show", SOURCE),
+        forager("jobs", "list"),
+        forager("doctor"),
+    ):
+        assert "held back" in shown.out + shown.err
+        assert "pages fell from 4 to 1" in shown.out
+    [job, earlier] = forager("jobs", "list", "--json").json["items"]
+    assert (job["generation"]["state"], earlier["generation"]["state"]) == (
+        "held_back",
+        "published",
+    )
+    details = forager("jobs", "show", job["id"])
+    assert '"state": "held_back"' in details.out
+    for shown in (forager("sources", "show", SOURCE), details, forager("doctor")):
+        assert command in shown.out + shown.err
+    assert command in forager("sources", "list").err
+    explained = forager("explain", f"{BASE}same")
+    assert "published in generation 1; the version in generation 2 is held back" in explained.out
+    assert command in explained.out
+    assert forager("sources", "publish", SOURCE, "--force").code == 0
+    assert "held back" not in forager("jobs", "list").out
+    assert forager("jobs", "show", job["id"], "--json").json["generation"]["state"] == "published"
 
 
 def test_a_source_is_exported_by_its_pages(site: Site) -> None:
@@ -115,14 +144,15 @@ def test_differences(site: Site) -> None:
 
 def test_a_schedule_is_set_shown_and_ended(site: Site) -> None:
     site.crawl(OLD)
-    assert "only when asked" in forager("sources", "schedule", SOURCE).out
-    assert "every 1 d" in forager("sources", "schedule", SOURCE, "--every", "1d").out
+    assert "either `every` or `cron`" in forager("sources", "schedule", SOURCE).err
+    assert forager("sources", "schedule", SOURCE, "--every", "1d").code == 0
+    assert "every 1d" in forager("sources", "list").out
     found = forager("sources", "schedule", SOURCE, "--cron", "0 4 * * 1", "--json").json
-    assert (found["refresh_every"], found["refresh_cron"]) == (None, "0 4 * * 1")
+    assert (found["every"], found["cron"]) == (None, "0 4 * * 1")
     assert "cron 0 4 * * 1 (UTC)" in forager("sources", "list").out
-    assert forager("sources", "schedule", SOURCE, "--every", "1d", "--off").code == 2
+    assert forager("sources", "schedule", SOURCE, "--every", "1d", "--cron", "0 4 * * 1").code == 2
     assert forager("sources", "schedule", SOURCE, "--every", "soon").code == 2
-    off = forager("sources", "schedule", SOURCE, "--off", "--json").json
+    off = forager("sources", "unschedule", SOURCE, "--json").json
     assert off["next_refresh_at"] is None
 
 
@@ -130,10 +160,10 @@ def test_limits_are_set_one_by_one(site: Site) -> None:
     site.crawl(OLD)
     forager("sources", "set", SOURCE, "--keep", "2")
     found = forager("sources", "set", SOURCE, "--max-shrink", "0.9", "--json").json
-    assert (found["keep_generations"], found["max_shrink"], found["max_failed"]) == (2, 0.9, 0.1)
+    assert (found["keep"], found["max_shrink"], found["max_failed"]) == (2, 0.9, 0.1)
     site.crawl({"same": "same"})
     assert forager("sources", "show", SOURCE, "--json").json["published_number"] == 2
-    assert "90% fewer" in forager("sources", "set", SOURCE).out
+    assert "nothing to set was given" in forager("sources", "set", SOURCE).err
     assert forager("sources", "set", SOURCE, "--max-failed", "2").code == 2
     assert forager("sources", "set", "elsewhere", "--keep", "2").code == 2
 
@@ -154,7 +184,7 @@ def test_a_source_is_deleted_after_confirmation(site: Site) -> None:
     asked = forager("sources", "delete", SOURCE)
     assert (asked.code, "--yes" in asked.err) == (2, True)
     gone = forager("sources", "delete", SOURCE, "--yes")
-    assert gone.out == f"deleted {SOURCE}: 2 generations\n"
+    assert gone.out == f"deleted {SOURCE}\n"
     assert forager("sources", "show", SOURCE).code == 2
 
 
@@ -165,7 +195,10 @@ def test_a_page_and_a_section_are_read(site: Site) -> None:
     details = forager("read", f"{BASE}a", "--source", SOURCE, "--section", "details")
     assert details.out.startswith("## Details\n\nFirst line\n")
     as_json = forager("read", f"{BASE}a", "--json").json
-    assert (as_json["title"], len(as_json["sections"])) == ("Title of alpha \x1b[31mred", 2)
+    assert (as_json["document"]["title"], len(as_json["sections"])) == (
+        "Title of alpha \x1b[31mred",
+        2,
+    )
     assert forager("read", f"{BASE}b").code == 2
     assert forager("read", f"{BASE}a", "--section", "nowhere").code == 2
 
@@ -174,8 +207,10 @@ def test_a_source_is_checked(site: Site) -> None:
     site.crawl(OLD)
     answer = forager("sources", "check", SOURCE)
     assert answer.code == 0
-    assert "0 pages of" in answer.out
-    assert "4 pages not in the archive" in answer.err
+    assert f"0 pages of {SOURCE} checked; not in the archive: 4" in answer.out
+    assert "9 checks in" in answer.err
     found = forager("sources", "check", SOURCE, "--json").json
-    assert (found["pages"], found["unreadable"], found["empty"]["count"]) == (0, 4, 0)
+    assert {each["topic"] for each in found["findings"]} == {"sources"}
+    counts = {each["check"]: each["count"] for each in found["findings"]}
+    assert (found["ok"], counts["pages"], counts["empty_pages"]) == (True, 4, 0)
     assert forager("sources", "check", "unknown").code != 0

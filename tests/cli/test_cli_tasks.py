@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -25,26 +26,25 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert (done.code, done.out) == (0, "1 task added\n")
     assert "1 tracked already" in forager("products", "track", url).out
     task = only_task()
-    assert (task["status"], task["priority"], task["crawl_frequency"]) == ("pending", 2, 21600)
+    assert (task["status"], task["priority"], task["every"]) == ("pending", 2, "6h")
     number = str(task["id"])
     assert "no scheduler runs" in forager("tasks", "show", url).out
     ticked = forager("scheduler", "--once")
     assert "1 handed to the workers" in ticked.out
     assert only_task()["status"] == "queued"
     paused = forager("tasks", "pause", number)
-    assert (paused.out, "canceled" in paused.err) == ("1 task paused\n", True)
+    assert re.search(r"changed +1\nwithdrawn +1\n", paused.out)
     assert "paused" in forager("tasks", "list", "--held").out
     recrawled = forager("tasks", "recrawl", number)
-    assert recrawled.out == "1 task due now\n"
-    assert "1 of them is on hold" in recrawled.err
-    assert forager("tasks", "resume", number).out == "1 task resumed\n"
+    assert recrawled.out == "tasks due now: 1, on hold: 1, in progress: 0\n"
+    assert re.search(r"changed +1\n", forager("tasks", "resume", number).out)
     assert forager("tasks", "set", number, "--every", "default", "--json").json == {
         "changed": 1,
         "not_found": [],
     }
-    assert only_task()["crawl_frequency"] is None
+    assert only_task()["every"] is None
     shown = forager("tasks", "show", number, "--json").json
-    assert (shown["every"], shown["attempts"]) == (86400, [])
+    assert (shown["effective_every"], shown["attempts"]) == ("1d", [])
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             """
@@ -57,8 +57,8 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert "shop.example" in forager("tasks", "stats").out
     assert forager("tasks", "stats", "--json").json["counts"]["pending"] == 1
     assert forager("tasks", "remove", number).code == 2
-    assert forager("tasks", "remove", number, "--yes").out == "1 task removed\n"
-    assert "There are no tasks" in forager("tasks", "list").err
+    assert forager("tasks", "remove", number, "--yes").out == "tasks removed: 1\n"
+    assert "There are no such tasks" in forager("tasks", "list").err
 
 
 @pytest.mark.parametrize("move", ["pause", "stop", "resume", "recrawl", "set", "remove"])
@@ -93,6 +93,18 @@ def test_lists_say_what_is_held() -> None:
     assert "all tasks are stopped" in forager("tasks", "show", str(first["id"])).out
 
 
+def test_failing_tasks_are_listed_before_they_fail_for_good(database_url: str) -> None:
+    for name in ("failed", "missed", "fine"):
+        forager("products", "track", f"https://shop.example/{name}")
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE crawl_tasks SET status = 'failed' WHERE url LIKE '%failed'")
+        connection.execute("UPDATE crawl_tasks SET failing_since = now() WHERE url LIKE '%missed'")
+    listed = forager("tasks", "list", "--failing", "--json").json["items"]
+    assert {task["url"].rpartition("/")[2] for task in listed} == {"failed", "missed"}
+    failed = forager("tasks", "list", "--status", "failed", "--json").json["items"]
+    assert [task["url"].rpartition("/")[2] for task in failed] == ["failed"]
+
+
 def test_a_host_means_those_below_it() -> None:
     forager("products", "track", "https://www.shop.example/lamp", "https://m.shop.example/lamp")
     forager("products", "track", "https://myshop.example/lamp")
@@ -119,7 +131,8 @@ def test_files_with_bad_lines(tmp_path: Path) -> None:
 
 def test_standard_input() -> None:
     lines = b'{"url": "https://shop.example/1"}\n{"url": "https://shop.example/2"}\n'
-    assert forager("products", "track", "--from", "-", "--json", stdin=lines).json["added"] == 2
+    command = ("products", "track", "--from", "-", "--format", "jsonl", "--json")
+    assert forager(*command, stdin=lines).json["added"] == 2
 
 
 def test_lists_by_pages() -> None:
@@ -137,34 +150,34 @@ def test_lists_by_pages() -> None:
 
 def test_holds_of_everything_and_of_a_domain() -> None:
     forager("products", "track", "https://a.example/1", "https://b.example/1")
-    assert forager("tasks", "stop", "--all").out == "all tasks are stopped\n"
-    assert "all (stopped)" in forager("tasks", "stats").out
-    paused = forager("tasks", "pause", "--domain", "a.example")
-    assert paused.out == "the tasks of a.example are paused\n"
-    resumed = forager("tasks", "resume", "--all")
-    assert "1 domain on hold" in resumed.err
-    assert "tasks        paused" in forager("domains", "show", "a.example").out
+    for command in (("stop", "--all"), ("stats",)):
+        assert re.search(r"all hold +stopped", forager("tasks", *command).out)
+    paused = forager("tasks", "pause", "--domain", "a.example", "--json").json
+    assert (paused["changed"], paused["held_domains"]) == (1, 1)
+    resumed = forager("tasks", "resume", "--all", "--json").json
+    assert (resumed["all_hold"], resumed["held_domains"]) == (None, 1)
+    assert forager("domains", "show", "a.example", "--json").json["task_hold"] == "paused"
+    assert "paused" in forager("domains", "show", "a.example").out
 
 
 def test_how_a_domain_treats_its_tasks() -> None:
     forager("products", "track", "https://a.example/1")
-    changed = forager(
+    [changed] = forager(
         "domains", "set", "a.example", "--every", "6h", "--adaptive", "--min-every", "1h",
         "--max-every", "1w", "--currency", "eur", "--proxies", "--allow-private", "--json",
-    ).json  # fmt: skip
-    assert changed["crawl_frequency"] == 21600
-    assert (changed["min_frequency"], changed["max_frequency"]) == (3600, 604800)
-    assert (changed["adaptive"], changed["use_proxies"], changed["currency"]) == (True, True, "EUR")
+    ).json["items"]  # fmt: skip
+    assert (changed["every"], changed["min_every"], changed["max_every"]) == ("6h", "1h", "1w")
+    assert (changed["adaptive"], changed["proxies"], changed["currency"]) == (True, True, "EUR")
     assert changed["allow_private"] is True
     shown = forager("domains", "show", "a.example").out
-    assert all(words in shown for words in ("6 h", "adaptive", "from 1 h to 7 d", "EUR"))
-    assert forager("tasks", "show", "https://a.example/1", "--json").json["every"] == 21600
-    back = forager(
+    assert all(words in shown for words in ("6h", "adaptive", "1h", "1w", "EUR"))
+    assert forager("tasks", "show", "https://a.example/1", "--json").json["effective_every"] == "6h"
+    [back] = forager(
         "domains", "set", "a.example", "--every", "default", "--currency", "default",
         "--no-adaptive", "--no-proxies", "--json",
-    ).json  # fmt: skip
-    assert (back["crawl_frequency"], back["currency"]) == (None, None)
-    assert (back["adaptive"], back["use_proxies"]) == (False, False)
+    ).json["items"]  # fmt: skip
+    assert (back["every"], back["currency"]) == (None, None)
+    assert (back["adaptive"], back["proxies"]) == (False, False)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from support.cli import forager
 LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 NAMED_AS_A_TIME = re.compile(r"(?:_at|_since|_until|since|until|oldest|last_seen|_refresh)$")
 READS = {
-    "list", "show", "events", "work", "pages", "workers", "generations", "diff", "check", "audit",
-    "history", "search", "offers", "changes", "stats", "alarms", "costs", "deliveries", "delivery",
-    "rates", "current", "explain", "read", "errors", "doctor", "fetch", "parse", "verify", "set",
+    "list", "show", "events", "work", "pages", "services", "groups", "generations", "diff",
+    "check", "audit", "history", "search", "offers", "changes", "stats", "alarms", "costs",
+    "deliveries", "delivery", "rates", "current", "explain", "read", "doctor", "fetch", "parse",
+    "verify", "set",
 }  # fmt: skip
 # with arguments that the furnished database has
 ARGUMENTS = {
-    "templates show": ["{template}"],
     "explain": ["https://docs.example.org/a"],
     "read": ["https://docs.example.org/a"],
     "search": ["zebra"],

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from forager.cli.crawls.crawl_progress import CrawlProgress, redirected_stderr
+from forager.cli.crawls.crawl_progress import ProgressDisplay, redirected_stderr
 from forager.crawl.ledger import Ledger
 from forager.crawl.report import CrawlReport
 from forager.crawl.settlement import Outcome
@@ -120,7 +120,7 @@ def test_log_lines_leave_no_copies_of_the_bar(monkeypatch: pytest.MonkeyPatch) -
 
     terminal = Terminal()
     try:
-        with as_stderr(terminal, monkeypatch), CrawlProgress() as progress:
+        with as_stderr(terminal, monkeypatch), ProgressDisplay() as progress:
             logging = threading.Thread(target=log)
             logging.start()
             while logging.is_alive():

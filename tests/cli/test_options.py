@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from forager.cli import output
 from forager.cli.model_flags import ModelFlags
 from forager.cli.options import grouped, option
-from forager.cli.output import Steps
+from forager.cli.steps import Steps
 from forager.db.cursor import Page
 from support.cli import forager
 
@@ -138,7 +138,7 @@ def test_amounts_stay_exact_and_intervals_are_seconds() -> None:
 def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr("sys.stderr", stderr)
-    monkeypatch.setattr("forager.cli.output.PLAIN_INTERVAL", 0.0)
+    monkeypatch.setattr("forager.cli.steps.PLAIN_INTERVAL", 0.0)
     with Steps("pages") as steps, Steps("hidden", 2, shown=False) as hidden:
         steps.show(3)
         steps.show(4, total=9)
@@ -153,11 +153,11 @@ def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPa
         ("export a1 --format markdown --body", "--body is for jsonl"),
         ("export a1 --generation 1", "--generation is for markdown"),
         ("export a1 --format warc --body", "a WARC file holds the responses"),
-        ("domains resolve a.example", "--accept or --discard"),
+        ("domains resolve a.example maybe", "'accept', 'discard'"),
         ("domains set a.example", "nothing to set"),
         ("tasks pause", "no tasks were selected"),
-        ("tasks set 1", "nothing to set"),
         ("dead-letters retry", "no dead letter was selected"),
+        ("tasks set 1", "nothing to set"),
         ("products list --min-price cheap", "is not a number"),
         ("sources apply nowhere.yaml", "nowhere.yaml cannot be read"),
     ],

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from forager.crawl.declared import read_source_file
-from support.cli import Finished, forager
+from forager.crawl.declared import (
+    DeclaredSource,
+    apply_plan,
+    plan_sources,
+    read_source_file,
+)
+from forager.db.database import Database
+from forager.settings import Settings
+from servers.site import Page, Site, html, text
+from support.cli import Finished, forager, running
 
 pytestmark = pytest.mark.usefixtures("command_line")
 
@@ -52,8 +60,8 @@ def test_a_file_is_applied_once(file: Path) -> None:
     python = shown("python@3.10")
     assert python["active_job"] == applied[0]["job_id"]
     assert python["payload"]["exclude"] == ["*/genindex*"]
-    assert python["refresh_every"] == 86400
-    assert shown("sqlite")["refresh_cron"] == "30 4 * * 1"
+    assert python["every"] == "1d"
+    assert shown("sqlite")["cron"] == "30 4 * * 1"
 
     again = forager("sources", "apply")
     assert (again.code, again.out.count("(keep)")) == (0, 2)
@@ -72,7 +80,7 @@ def test_changes_are_shown_and_made(file: Path) -> None:
     applied = forager("sources", "apply", "--yes").out
     assert "in progress with earlier options" in applied
     python = shown("python@3.10")
-    assert (python["payload"]["max_pages"], python["refresh_every"]) == (50, None)
+    assert (python["payload"]["max_pages"], python["every"]) == (50, None)
     assert python["next_refresh_at"] is None
 
 
@@ -95,12 +103,15 @@ def test_the_files_of_the_how_to_are_valid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sources:\n- {name: a@b, url: https://a.example/}", "sources.0.name"),
+        (
+            "sources:\n- {name: a@b, url: https://a.example/}",
+            "a@b: name must be a name",
+        ),
         ("sources:\n- {name: a, url: 'mailto:x'}", "a: urls"),
         ("sources:\n- {name: a, url: https://a.example/, schedule: 5 5 5}", "cron"),
         (
             "sources:\n- {name: a, url: https://a.example/, schedual: 1d}",
-            "sources.0.schedual: unknown; did you mean schedule?",
+            "a: schedual: unknown; did you mean schedule?",
         ),
         ("sources:\n- &a {name: a, url: https://a.example/}\n- *a", "declared twice"),
         ("sources: !!python/object/apply:os.getcwd", "sources"),
@@ -113,3 +124,51 @@ def test_a_wrong_file_says_what_is_wrong(file: Path, text: str, said: str) -> No
     ended: Finished = forager("sources", "apply", "--yes")
     assert ended.code == 2
     assert said in ended.err
+
+
+async def test_a_thousand_sources_are_applied_in_one_transaction(
+    database: Database, settings: Settings
+) -> None:
+    declared = [
+        DeclaredSource(name=f"site-{number:04}", url=f"https://site-{number:04}.example/")
+        for number in range(1000)
+    ]
+    planned = await plan_sources(database, settings, declared)
+    applied = await apply_plan(database, settings, planned)
+    assert [each.source_id for each in applied] == [each.source_id for each in declared]
+    assert all(each.job_is_new for each in applied)
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT count(*) FROM crawl_jobs GROUP BY created_at")
+        assert await cursor.fetchall() == [(1000,)]  # one transaction
+    again = await apply_plan(database, settings, planned)
+    assert [each.job_id for each in again] == [each.job_id for each in applied]
+    assert not any(each.job_is_new for each in again)
+
+
+def test_waiting_reports_the_result_of_each_source(tmp_path: Path) -> None:
+    good = Site({"/": html("Home", ["/a", "/gone"]), "/a": html("A")})
+    forbidden = Site({"/": html("Home"), "/robots.txt": text("User-agent: *\nDisallow: /")})
+    refused = {f"/{number}": Page(status="403 Forbidden") for number in range(9)}
+    broken = Site({"/": html("Home", list(refused)), **refused})
+    with good.served(), forbidden.served(), broken.served():
+        sites = {"good": good, "forbidden": forbidden, "broken": broken}
+        lines = [
+            f"- {{name: {name}, url: {site.url}/, allow_private: true}}"
+            for name, site in sites.items()
+        ]
+        file = tmp_path / "sources.yaml"
+        file.write_text("\n".join(["sources:", *lines]))
+        with running("worker", "--no-tasks"):
+            ended = forager("sources", "apply", "--yes", "--wait", "--json")
+    assert ended.code == 1
+    results = {each["source_id"]: each for each in ended.json}
+    assert {name: each["result"] for name, each in results.items()} == {
+        "good": "published",
+        "forbidden": "failed",
+        "broken": "held back",
+    }
+    assert (results["good"]["pages"], results["good"]["failed_urls"]) == (2, 1)
+    assert "robots.txt" in results["forbidden"]["reason"]
+    assert "9 of 10 URLs failed (9 × http_403)" in results["broken"]["reason"]
+    again = forager("sources", "apply", "--wait")  # nothing is left to do for the first
+    assert (again.code, "= good (keep)" in again.out) == (2, True)

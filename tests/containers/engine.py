@@ -14,15 +14,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-HERE = Path(__file__).parent
-IMAGES = HERE / "images"
+FOLDER = Path(__file__).parent
+IMAGES = FOLDER / "images"
 MIRROR = "http://deb.debian.org/debian"
 SUITES = ("bookworm", "trixie", "forky")
 # enough for the slowest build on two busy cores
 LIMIT = 3600.0
 CONFIGURATION = {
-    "CONTAINERS_CONF": str(HERE / "containers.conf"),
-    "CONTAINERS_REGISTRIES_CONF": str(HERE / "registries.conf"),
+    "CONTAINERS_CONF": str(FOLDER / "containers.conf"),
+    "CONTAINERS_REGISTRIES_CONF": str(FOLDER / "registries.conf"),
 }
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PACKAGES = (

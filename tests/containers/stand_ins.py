@@ -33,7 +33,7 @@ def _programs(image: str) -> dict[str, Path]:
             return {"minio": minio.PROGRAM}
         case "opensearch":
             opensearch.OpenSearch.obtain()
-            return {"node": opensearch.program_folder()}
+            return {"node": opensearch.OpenSearch.program_folder()}
         case "clickhouse":
             return {"clickhouse_front.py": clickhouse.FRONT}
     return {}

@@ -20,6 +20,7 @@ from forager.jobs.context import JobContext
 from forager.jobs.job import Job, Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
+from forager.jobs.shared import SharedServices
 from forager.settings import Settings
 from support.sql import execute
 
@@ -103,13 +104,16 @@ class Crawls:
         """Request a crawl and run it."""
         return await self.go_on(await self.ask(*urls, **options))
 
-    async def go_on(self, job_id: UUID, *, renders: bool = False) -> Crawled:
+    async def go_on(self, job_id: UUID, *, renders: bool = False, alone: bool = True) -> Crawled:
         """Claim a job and run it until it ends, pauses or is released."""
         worker_id = new_id()
         [job] = await self.queue.claim(worker_id, kinds=["crawl"], only=job_id, renders=renders)
         lease = Lease(job.id, job.lease, worker_id)
-        self.context = JobContext(job, lease, self.database, self.settings)
-        await Runner(self.context, CRAWL, self.queue).run()
+        async with SharedServices() as shared:
+            self.context = JobContext(
+                job, lease, self.database, self.settings, shared=shared, alone=alone
+            )
+            await Runner(self.context, CRAWL, self.queue).run()
         return await self.look(job_id)
 
     async def look(self, job_id: UUID) -> Crawled:

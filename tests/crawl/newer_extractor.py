@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from forager.crawl.extraction import process as extractor
-from forager.extract.document import Reading, extract_reading
+from forager.extract.document import ExtractedPage, extract_reading
 
 VERSION = "1000000"
 
 
-def _read(body: bytes, url: str, *others: object) -> Reading:
-    reading = extract_reading(body, url, *others)  # type: ignore[arg-type]
+def _read(body: bytes, url: str, *others: Any, **options: Any) -> ExtractedPage:
+    reading = extract_reading(body, url, *others, **options)
     assert reading.document is not None
     return replace(reading, document=replace(reading.document, extractor_version=VERSION))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 from forager.crawl.extraction import process as extractor
-from forager.extract.document import Reading, extract_reading
+from forager.extract.document import ExtractedPage, extract_reading
 
 
-def _sabotaged(body: bytes, url: str, *others: object) -> Reading:
+def _sabotaged(body: bytes, url: str, *others: Any, **options: Any) -> ExtractedPage:
     if url.endswith("/slow"):
         while True:
             pass
@@ -17,7 +18,7 @@ def _sabotaged(body: bytes, url: str, *others: object) -> Reading:
         bytes(2**30)
     if url.endswith("/crash"):
         os.kill(os.getpid(), signal.SIGSEGV)
-    return extract_reading(body, url, *others)  # type: ignore[arg-type]
+    return extract_reading(body, url, *others, **options)
 
 
 if __name__ == "__main__":

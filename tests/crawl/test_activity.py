@@ -56,7 +56,7 @@ async def test_a_slow_host_is_named_while_nothing_is_committed(crawls: Crawls, s
     report = await report_while_running(crawls, f"{site.url}/", delay=40.0)
     assert report.wait is not None
     host = site.url.removeprefix("http://")
-    assert report.wait.words.startswith(f"rate-limited by {host} (one request every 40 s), next")
+    assert report.wait.message.startswith(f"rate-limited by {host} (one request every 40 s), next")
     assert report.pace is not None
 
 
@@ -64,7 +64,7 @@ async def test_a_robots_txt_that_fails_is_named(crawls: Crawls, site: Site) -> N
     site.pages["/robots.txt"] = Page(b"", "500 Broken")
     report = await report_while_running(crawls, f"{site.url}/")
     assert report.wait is not None
-    assert report.wait.words.startswith("robots.txt answered 500, next request in ")
+    assert report.wait.message.startswith("robots.txt answered 500, next request in ")
 
 
 async def test_time_without_commits_is_part_of_the_duration(crawls: Crawls, site: Site) -> None:
@@ -91,7 +91,7 @@ async def test_a_job_that_is_put_off_says_why_and_until_when(crawls: Crawls, sit
     ],
 )
 def test_words(seconds: float | None, words: str) -> None:
-    assert CrawlWait("busy", seconds).words == words
+    assert CrawlWait("busy", seconds).message == words
 
 
 def test_an_old_report_says_nothing() -> None:

@@ -21,7 +21,7 @@ from crawl.refreshing import (
     site_of,
 )
 from crawl.test_kills import Disturbance, recover, working
-from forager.crawl import engine
+from forager.crawl import limits
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
@@ -159,7 +159,7 @@ async def test_a_refresh_of_a_site_that_is_down_ends_early(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # noticed early: each failed request makes the delay of the host longer
-    monkeypatch.setattr(engine, "SITE_IS_DOWN", 5)
+    monkeypatch.setattr(limits, "SITE_IS_DOWN", 5)
     site.pages = site_of(numbered(300))
     await crawl(crawls, site)
     before = await published(crawls)
@@ -183,7 +183,7 @@ async def test_a_host_without_connections_is_given_up_after_a_few_pages(
     await crawl(crawls, site)
     before = await published(crawls)
     monkeypatch.setattr(Site, "handle", _close)
-    monkeypatch.setattr(engine, "SITE_IS_DOWN", 10_000)
+    monkeypatch.setattr(limits, "SITE_IS_DOWN", 10_000)
     down = await crawl(crawls, site, **ONCE)
     assert down.job.status is Status.FAILED
     assert "no page could be fetched" in (down.job.error_message or "")

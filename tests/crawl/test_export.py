@@ -23,12 +23,12 @@ from archived_job import WHEN, ArchivedJob, Settled, html, key, start_job
 from forager.archive.local import LocalStorage, whole_file
 from forager.archive.merging import merge_segments
 from forager.archive.reader import ExportReport, read_response
-from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
+from forager.archive.warc_record import Codec
 from forager.crawl import export
-from forager.crawl.export import Export, export_job, export_size
-from forager.crawl.options import ExportFormat
+from forager.crawl.export import CrawlExport, export_job, export_size
+from forager.crawl.options import CrawlExportFormat
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import url_lists as export_store
 from forager.db.database import Database
@@ -69,12 +69,12 @@ async def job(database: Database, storage: Storage, queue: Queue) -> AsyncIterat
 
 async def written(job: ArchivedJob, storage: Storage, **wanted: Any) -> tuple[ExportReport, bytes]:
     file = io.BytesIO()
-    exported = await export_job(job.database, storage, job.id, Export(**wanted), file)
+    exported = await export_job(job.database, storage, job.id, CrawlExport(**wanted), file)
     return exported, file.getvalue()
 
 
 async def lines(job: ArchivedJob, storage: Storage, **wanted: Any) -> dict[str, dict[str, Any]]:
-    _, data = await written(job, storage, format=ExportFormat.JSONL, **wanted)
+    _, data = await written(job, storage, format=CrawlExportFormat.JSONL, **wanted)
     rows = [orjson.loads(line) for line in data.splitlines()]
     return {row["url"].rpartition("/")[2]: row for row in rows}
 
@@ -118,9 +118,11 @@ async def test_bodies_are_text_and_only_text(job: ArchivedJob, storage: Storage)
 async def test_only_some_outcomes(job: ArchivedJob, storage: Storage) -> None:
     rows = await lines(job, storage, outcomes=(Outcome.FAILED, Outcome.EXCLUDED))
     assert sorted(rows) == ["3", "4"]
-    wanted = Export(format=ExportFormat.WARC, outcomes=(Outcome.DUPLICATE,))
+    wanted = CrawlExport(format=CrawlExportFormat.WARC, outcomes=(Outcome.DUPLICATE,))
     assert await export_size(job.database, job.id, wanted) == 1
-    _, data = await written(job, storage, format=ExportFormat.WARC, outcomes=(Outcome.DUPLICATE,))
+    _, data = await written(
+        job, storage, format=CrawlExportFormat.WARC, outcomes=(Outcome.DUPLICATE,)
+    )
     assert [seen.body for seen in by_warcio(data)[1:]] == [b"<p>the same"]
 
 
@@ -128,7 +130,7 @@ async def test_only_some_outcomes(job: ArchivedJob, storage: Storage) -> None:
 async def test_independent_readers_read_the_warc_file(
     job: ArchivedJob, storage: Storage, codec: Codec | None
 ) -> None:
-    exported, data = await written(job, storage, format=ExportFormat.WARC, codec=codec)
+    exported, data = await written(job, storage, format=CrawlExportFormat.WARC, codec=codec)
     assert (exported.written, exported.missed) == (4, 0)
     for read in [by_fastwarc] if codec is Codec.ZSTD else [by_fastwarc, by_warcio]:
         info, *pages = read(data)
@@ -143,10 +145,10 @@ async def test_what_cannot_be_read_is_counted(
 ) -> None:
     for segment in await storage.list_segments():
         await storage.delete(segment.name)
-    exported, data = await written(job, storage, format=ExportFormat.WARC)
+    exported, data = await written(job, storage, format=CrawlExportFormat.WARC)
     assert (exported.written, exported.missed) == (0, 4)
     assert len(by_warcio(data)) == 1
-    exported, data = await written(job, storage, format=ExportFormat.JSONL, body=True)
+    exported, data = await written(job, storage, format=CrawlExportFormat.JSONL, body=True)
     assert (exported.written, exported.missed) == (6, 4)
 
 
@@ -172,7 +174,7 @@ async def test_a_merge_meanwhile_drops_nothing_from_a_warc_file(
             return await super().read(ref)
 
     reading = MergedMeanwhile(settings.home / "archive")
-    exported, data = await written(job, reading, format=ExportFormat.WARC)
+    exported, data = await written(job, reading, format=CrawlExportFormat.WARC)
     assert (reading.merged, exported.written, exported.missed) == (8, 8, 0)
     assert {seen.url for seen in by_warcio(data)[1:]} == {html(n).url for n in range(8)}
 
@@ -188,16 +190,16 @@ async def test_a_warc_file_that_differs_from_the_count_says_so(
     log = CapturingLogger()
     monkeypatch.setattr(export, "log", log)
     monkeypatch.setattr(export_store, "PAGE_ROWS", 1)
-    await written(job, storage, format=ExportFormat.WARC)
+    await written(job, storage, format=CrawlExportFormat.WARC)
     assert log.calls == []
-    await written(job, Dropped(settings.home / "archive"), format=ExportFormat.WARC)
+    await written(job, Dropped(settings.home / "archive"), format=CrawlExportFormat.WARC)
     [said] = log.calls
     assert (said.kwargs["expected"], said.kwargs["found"]) == (4, 1)
 
 
 @pytest.mark.parametrize("body", [False, True])
 async def test_parquet(job: ArchivedJob, storage: Storage, body: bool) -> None:
-    exported, data = await written(job, storage, format=ExportFormat.PARQUET, body=body)
+    exported, data = await written(job, storage, format=CrawlExportFormat.PARQUET, body=body)
     assert exported.written == 6
     table = pyarrow.parquet.read_table(io.BytesIO(data))
     rows = {row["url"]: row for row in table.to_pylist()}
@@ -218,12 +220,12 @@ async def test_parquet_says_what_to_install(
     # how Python itself marks a module that is not there
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidInput, match=r"pip install 'forager-crawler\[parquet\]'"):
-        await written(job, storage, format=ExportFormat.PARQUET)
+        await written(job, storage, format=CrawlExportFormat.PARQUET)
 
 
 async def test_parquet_goes_through_a_pipe(job: ArchivedJob, storage: Storage) -> None:
     reader, writer = os.pipe()
-    wanted = Export(format=ExportFormat.PARQUET)
+    wanted = CrawlExport(format=CrawlExportFormat.PARQUET)
     with os.fdopen(writer, "wb") as file:
         await export_job(job.database, storage, job.id, wanted, file)
     with os.fdopen(reader, "rb") as file:
@@ -246,7 +248,7 @@ async def test_memory_does_not_grow_with_the_job(job: ArchivedJob, storage: Stor
             key(ROOT),
             rows,
         )
-        wanted = Export(format=ExportFormat.JSONL)
+        wanted = CrawlExport(format=CrawlExportFormat.JSONL)
         with Path(os.devnull).open("wb") as file:
             tracemalloc.start()
             exported = await export_job(job.database, storage, job.id, wanted, file)
@@ -263,10 +265,10 @@ async def test_an_empty_job_makes_an_empty_file(
     database: Database, storage: Storage, queue: Queue
 ) -> None:
     job = await start_job(database, storage, queue)
-    assert await written(job, storage, format=ExportFormat.JSONL) == (ExportReport(), b"")
-    _, data = await written(job, storage, format=ExportFormat.PARQUET)
+    assert await written(job, storage, format=CrawlExportFormat.JSONL) == (ExportReport(), b"")
+    _, data = await written(job, storage, format=CrawlExportFormat.PARQUET)
     assert pyarrow.parquet.read_table(io.BytesIO(data)).num_rows == 0
-    _, data = await written(job, storage, format=ExportFormat.WARC)
+    _, data = await written(job, storage, format=CrawlExportFormat.WARC)
     assert gzip.decompress(data).startswith(b"WARC/1.1")
 
 

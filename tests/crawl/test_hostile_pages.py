@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl import batch, job
+from forager.crawl import batch, gate
 from forager.crawl.extraction import pool as extraction
 from forager.db.database import Database, SessionLimits
 from forager.fetch.client import ClientOptions
-from forager.fetch.response import Limits
+from forager.fetch.response import ResponseLimits
 from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from servers.certificates import Authority
@@ -24,13 +24,13 @@ from servers.site import Page, Site, html, moved
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits of a client that has little time."""
-    make = job.client_options
+    make = gate.client_options
 
     def make_small(*arguments: object) -> ClientOptions:
-        limits = Limits(connect=5, read=1.5, total=3, body=2 * 1024 * 1024)
+        limits = ResponseLimits(connect=5, read=1.5, total=3, body=2 * 1024 * 1024)
         return replace(make(*arguments), limits=limits)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(job, "client_options", make_small)
+    monkeypatch.setattr(gate, "client_options", make_small)
 
 
 MISBEHAVIOUR = {

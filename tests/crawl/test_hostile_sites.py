@@ -9,14 +9,14 @@ import pytest
 
 from crawl.crawling import Crawls
 from forager.crawl.batch import Batch, Committer
-from forager.crawl.frontier.entry import Entry, Via
-from forager.crawl.frontier.scope import Scope
-from forager.crawl.judge import Judge
+from forager.crawl.frontier.entry import FrontierEntry, Via
+from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.options import crawl_options
+from forager.crawl.outcomes import OutcomeRules
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.errors import ErrorKind, Retry, SlowDown
 from forager.extract.keys import url_key
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 from forager.jobs.lifecycle import Status
 from servers.hostile import _Answer
 from servers.site import Answer, Page, Site, html, moved, text
@@ -120,23 +120,23 @@ async def test_headers_of_a_crawl_are_for_the_hosts_it_was_asked_for(crawls: Cra
 # --- retries and slow-downs ----------------------------------------------------------------------
 
 
-def _entry(attempts: int) -> Entry:
-    url = NormalisedUrl("https://a.example/x")
-    return Entry(1, 1, url_key(url), url, Via.LINK, attempts=attempts)
+def _entry(attempts: int) -> FrontierEntry:
+    url = NormalizedUrl("https://a.example/x")
+    return FrontierEntry(1, 1, url_key(url), url, Via.LINK, attempts=attempts)
 
 
 def test_a_host_that_sends_retry_after_does_not_use_up_the_retries_of_a_url() -> None:
     options = crawl_options({"urls": ["https://a.example/"], "retries": 3})
-    judge = Judge(options, Scope(options.seeds))
+    outcomes = OutcomeRules(options, CrawlScope(options.seeds))
     limited = SlowDown("429", kind=ErrorKind.HTTP_CLIENT)
     asked = SlowDown("503", retry_after=1.0)
     for error in (limited, asked):
-        assert isinstance(judge.failure(_entry(8), error), Postponed)
-        assert isinstance(judge.failure(_entry(1000), error), Settlement)
+        assert isinstance(outcomes.failure(_entry(8), error), Postponed)
+        assert isinstance(outcomes.failure(_entry(1000), error), Settlement)
     broken = Retry("500", kind=ErrorKind.HTTP_SERVER)
     for other in (SlowDown("503"), broken):
-        assert isinstance(judge.failure(_entry(2), other), Postponed)
-        assert isinstance(judge.failure(_entry(3), other), Settlement)
+        assert isinstance(outcomes.failure(_entry(2), other), Postponed)
+        assert isinstance(outcomes.failure(_entry(3), other), Settlement)
 
 
 async def test_a_storm_of_429_fails_nothing(crawls: Crawls, site: Site) -> None:

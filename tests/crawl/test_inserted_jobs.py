@@ -9,6 +9,8 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from crawl.crawling import Crawls
+from forager.crawl.options import check_payload
+from forager.errors import InvalidInput
 from forager.jobs.lifecycle import Status
 from servers.site import Site, html
 
@@ -79,3 +81,19 @@ async def test_a_payload_that_is_not_valid_fails_at_once(
     failed = (await crawls.go_on(await insert(crawls, **payload))).job
     assert (failed.status, failed.retry_count) == (Status.FAILED, 0)
     assert "the payload is not valid" in (failed.error_message or "")
+
+
+@pytest.mark.parametrize(
+    ("strategies", "strategy"),
+    [(["list"], "list"), (["list", "list"], "list"), (["list", "sitemap"], None), ([], None)],
+)
+async def test_a_payload_may_name_strategies(strategies: list[str], strategy: str | None) -> None:
+    """As in the HTTP alias: several mean `site`, which is the default."""
+    payload = check_payload({"url": "https://a.example/", "strategies": strategies})
+    assert payload.get("strategy") == strategy
+
+
+@pytest.mark.parametrize("strategies", [["nonsense"], [1], "page", [{}]])
+async def test_strategies_that_do_not_exist_are_refused(strategies: Any) -> None:
+    with pytest.raises(InvalidInput, match="strateg"):
+        check_payload({"url": "https://a.example/", "strategies": strategies})

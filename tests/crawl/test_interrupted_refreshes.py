@@ -18,7 +18,7 @@ from crawl.refreshing import (
     source,
 )
 from crawl.test_kills import Disturbance, Worker, recover, working
-from forager.documents.cleanup import DocumentCleanup, Removed
+from forager.documents.cleanup import CleanupResult, DocumentCleanup
 from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
 from servers.site import Site
@@ -94,6 +94,6 @@ async def test_a_cancelled_refresh_is_cleaned_up(crawls: Crawls, site: Site) -> 
         await refresh.kill(worker)
         await crawls.queue.cancel(job_id)
     removed = await DocumentCleanup(crawls.database).run_once()
-    assert removed == Removed(generations=1, documents=1)
+    assert removed == CleanupResult(generations=1, documents=1)
     assert [each.number for each in await generations(crawls)] == [1]
     assert (await published(crawls), await rows(crawls)) == (seen, stored)

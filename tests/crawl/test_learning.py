@@ -7,12 +7,15 @@ import pytest
 from crawl.crawling import Crawled, Crawls
 from forager.archive.options import archive_options
 from forager.crawl.extraction import rereading
-from forager.documents.check import explain_content
+from forager.crawl.extraction.pool import PageExtractor
+from forager.documents.archived import explain_content
 from forager.documents.diff import diff_generations
 from forager.documents.reader import list_documents, read_page
 from forager.documents.writer import GenerationWriter
+from forager.extract.content.repeated import Block
 from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.keys import url_key
+from forager.fetch.response import Response
 from servers.site import Page, Site, html
 
 SOURCE = "docs"
@@ -141,3 +144,25 @@ async def test_a_redesigned_site_is_learned_again(crawls: Crawls, site: Site) ->
     assert any("Chapter of" in text for text in (await markdown_of_all(crawls)).values())
     await crawl(crawls, site)
     assert not any("Chapter of" in text for text in (await markdown_of_all(crawls)).values())
+
+
+async def test_blocks_that_were_kept_teach_the_same_as_archived_pages(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(site)
+    read: list[object] = []
+    blocks_of = PageExtractor.blocks_of
+
+    async def noted(self: PageExtractor, response: Response) -> list[Block]:
+        read.append(response.url)
+        return await blocks_of(self, response)
+
+    monkeypatch.setattr(PageExtractor, "blocks_of", noted)
+    await crawls.run(f"{site.url}/", source="kept")
+    assert not read
+    monkeypatch.setattr(PageExtractor, "kept_blocks", lambda *_: None)
+    await crawls.run(f"{site.url}/", source="archived")
+    assert len(read) == 12
+    learned = await crawls.sql("SELECT repeated_blocks - 'generation' FROM sources ORDER BY id")
+    assert len(learned) == 2
+    assert learned[0] == learned[1]

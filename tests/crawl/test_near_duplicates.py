@@ -7,7 +7,7 @@ import random
 from crawl.crawling import Crawls
 from forager.archive.options import archive_options
 from forager.crawl.explain.explanation import explain
-from forager.documents.check import check_source
+from forager.documents.checks import check_near_duplicates, read_source
 from forager.settings import Settings
 from servers.site import Page, Site, html
 
@@ -40,8 +40,9 @@ async def test_near_duplicates_are_kept_and_reported(
     assert set(found.near_duplicates.urls) == {f"{site.url}/a", f"{site.url}/c"}
     other = await explain(crawls.database, crawls.queue, f"{site.url}/other")
     assert other.near_duplicates is None
-    check = await check_source(crawls.database, archive_options(settings).open(), "docs")
-    assert (check.near_duplicates.clusters, check.near_duplicates.pages) == (1, 3)
+    pages = await read_source(crawls.database, archive_options(settings).open(), "docs")
+    check = await check_near_duplicates(pages)
+    assert (check.message, check.count) == ("pages with nearly the same text, in 1 cluster", 3)
     # a page that changed leaves its cluster with the next generation
     site.pages["/c"] = page(3, "c")
     refreshed = await crawls.run(site.url, source="docs")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import psutil
@@ -53,12 +54,10 @@ async def test_pause_and_resume_while_responses_hang(
     with working(crawls.settings) as worker:
         job_id = await crawls.ask(f"{hanging.url}/")
         await eventually(lambda: hanging.hanging >= (8 if where == "page" else 1))
-        runners = psutil.Process(worker.process.pid).children(recursive=True)
-        asked = time.monotonic()
+        before = open_requests(worker.process.pid, hanging)
         await crawls.queue.pause(job_id)
         await left(crawls, job_id, Status.PAUSED)
-        await eventually(lambda: not any(lives(runner) for runner in runners))
-        print(f"gone after {time.monotonic() - asked:.2f} s")
+        await eventually(lambda: open_requests(worker.process.pid, hanging) < before)
         fetched = (await crawls.look(job_id)).pages(hanging.url)
         hanging.release()
         await crawls.queue.resume(job_id)
@@ -77,20 +76,21 @@ async def test_cancel_while_responses_hang(crawls: Crawls, hanging: Site) -> Non
     with working(crawls.settings) as worker:
         job_id = await crawls.ask(f"{hanging.url}/")
         await eventually(lambda: hanging.hanging == 8)
-        runners = psutil.Process(worker.process.pid).children(recursive=True)
-        asked = time.monotonic()
+        before = open_requests(worker.process.pid, hanging)
         await crawls.queue.cancel(job_id)
         await left(crawls, job_id, Status.CANCELLED)
-        await eventually(lambda: not any(lives(runner) for runner in runners))
-        print(f"gone after {time.monotonic() - asked:.2f} s")
+        await eventually(lambda: open_requests(worker.process.pid, hanging) < before)
     await crawls.look(job_id)
 
 
-def lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+def open_requests(worker: int, site: Site) -> int:
+    """Connections of the worker's runners to the site."""
+    port = urlsplit(site.url).port
+    ends = []
+    for process in psutil.Process(worker).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            ends += process.net_connections("tcp")
+    return sum(bool(end.raddr) and end.raddr.port == port for end in ends)
 
 
 def done_or_asked(running: asyncio.Future[Any], site: Site, requests: int) -> bool:
@@ -147,7 +147,7 @@ async def end_of_rest(crawls: Crawls) -> None:
 async def test_a_long_rest_with_more_urls_than_can_wait_in_memory(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.crawl.frontier.window.MAX_ASIDE", 3)
+    monkeypatch.setattr("forager.crawl.frontier.window.CAPACITY", 3)
     site.pages["/"] = html("Start", ["/busy", *(f"/{n}" for n in range(100))])
     busy = Page(b"", "429 Busy", {"Retry-After": "600"})
     site.pages["/busy"] = lambda hit: busy if hit == 1 else html("Busy")
@@ -221,3 +221,22 @@ async def test_after_a_lost_database_the_crawl_starts_clean(
     assert await crawls.sql("SELECT * FROM domain_permits") == []
     children = psutil.Process().children(recursive=True)
     assert [c for c in children if "forager.crawl.extraction.process" in c.cmdline()] == []
+
+
+# --- many known URLs -----------------------------------------------------------------------------
+
+
+async def test_a_crawl_with_many_known_urls_moves_to_its_own_runner(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory would be taken from the other crawls of a shared runner."""
+    monkeypatch.setattr("forager.jobs.context.MEMORY_SHARE", 0.0)
+    site.pages["/"] = html("Start", [f"/{n}" for n in range(200)])
+    for n in range(200):
+        site.pages[f"/{n}"] = html(f"Page {n}")
+    job_id = await crawls.ask(f"{site.url}/")
+    crawled = await crawls.go_on(job_id, alone=False)
+    assert (crawled.job.status, crawled.job.own_runner) == (Status.PENDING, True)
+    assert crawled.job.retry_count == 0
+    crawled = await crawls.go_on(job_id)
+    assert len(crawled.pages()) == 201

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawl.crawling import Crawls
 from forager.db.database import Database
-from forager.fetch.proxies.record import ProxyRecord, ProxySpec
+from forager.fetch.proxies.proxy import ProxyRecord, ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.jobs.lifecycle import Status
 from forager.secrets import Vault
@@ -43,7 +43,7 @@ async def test_a_crawl_uses_the_pool_and_survives_a_dead_proxy(
     assert two.success_count > 0
     # robots.txt, the start and its pages: nothing was asked for directly
     assert one.success_count + two.success_count == len(site.log) == len(pages) + 2
-    assert (gone.success_count, gone.failure_count > 0) == (0, True)
+    assert (gone.success_count, gone.total_failures > 0) == (0, True)
 
 
 async def test_a_crawl_without_any_proxy_says_so(

@@ -43,7 +43,7 @@ async def test_a_refresh_does_not_undo_a_rollback(crawls: Crawls, site: Site) ->
     assert (refreshed.job.status, refreshed.job.stop_reason) == (Status.COMPLETED, "not published")
     assert await published(crawls) == first
     assert (await generations(crawls))[-1].note == (
-        "not published: what was published when the crawl began has been replaced since"
+        "what was published when the crawl began has been replaced since"
     )
 
 
@@ -74,7 +74,7 @@ async def test_a_site_that_shrinks_is_not_published_unless_forced(
     seen = await published(crawls)
     site.pages = site_of(numbered(14))
     note = await refused(crawls, await crawl(crawls, site))
-    assert note == "not published: pages fell from 20 to 15"
+    assert note == "pages fell from 20 to 15"
     assert await published(crawls) == seen
     with pytest.raises(NotAllowed):
         await publish(crawls.database, SOURCE)
@@ -99,7 +99,7 @@ async def test_a_crawl_with_many_failures_is_not_published(
         assert len(await published(crawls)) == 17
         return
     note = await refused(crawls, refreshed)
-    assert note == "not published: 3 of 20 URLs failed (3 × http_500)"
+    assert note == "3 of 20 URLs failed (3 × http_500)"
     assert await published(crawls) == seen
 
 

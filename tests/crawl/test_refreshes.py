@@ -24,6 +24,7 @@ from crawl.refreshing import (
     source,
 )
 from forager.crawl import job as crawl_job
+from forager.crawl.batch import Batch, Committer
 from forager.crawl.extraction import pool as extraction
 from forager.documents.diff import diff_generations
 from forager.documents.reader import read_page
@@ -191,6 +192,29 @@ async def test_chance_does_not_decide_which_of_two_copies_is_the_page(
     assert await published(crawls) == seen
     [newest] = (await generations(crawls))[1:]
     assert (newest.added, newest.changed, newest.removed, newest.unchanged) == (0, 0, 0, 3)
+
+
+async def test_a_copy_that_is_read_before_the_commit_of_its_url_is_a_copy(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.pages = site_of({"/one": TWIN, "/two": TWIN})
+    site.pages = {path: _untagged(page) for path, page in site.pages.items()}
+    await crawl(crawls, site, concurrency=1)
+    seen = await published(crawls)
+    one, write = site.pages["/one"], Committer._write
+    assert isinstance(one, Page)
+    site.pages["/one"] = replace(one, hangs=True)
+
+    async def write_late(committer: Committer, batch: Batch) -> None:
+        if any(entry.url.endswith("/two") for entry in batch.discovered.entries):
+            await eventually(lambda: site.hits["/two"] == 2)
+            await asyncio.sleep(0.2)  # for the page to be read
+        await write(committer, batch)
+
+    monkeypatch.setattr(Committer, "_write", write_late)
+    refreshed = await settle_second_first(crawls, site)
+    assert refreshed.outcomes(site.url)["/two"] == "duplicate:content"
+    assert await published(crawls) == seen
 
 
 async def settle_second_first(crawls: Crawls, site: Site) -> Crawled:

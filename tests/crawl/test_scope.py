@@ -4,28 +4,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.frontier.scope import Scope, ScopeMode, ScopeReason, ScopeRule
+from forager.crawl.frontier.scope import CrawlScope, ScopeMode, ScopeReason, ScopeRule
 from forager.errors import InvalidInput
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalizedUrl, Refusal, normalize
 
 START = "https://docs.example.org/manual/intro.html"
 
 
-def url(text: str) -> NormalisedUrl:
-    result = normalise(text, START)
+def url(text: str) -> NormalizedUrl:
+    result = normalize(text, START)
     assert not isinstance(result, Refusal)
     return result
 
 
-def judge(scope: Scope, text: str, depth: int = 1) -> ScopeReason | None:
+def classify(scope: CrawlScope, text: str, depth: int = 1) -> ScopeReason | None:
     rule = scope.refusal(url(text), depth)
     return rule.reason if rule else None
 
 
 def scope(
     mode: ScopeMode = ScopeMode.HOST, *seeds: str, include: str = "", exclude: str = ""
-) -> Scope:
-    return Scope(
+) -> CrawlScope:
+    return CrawlScope(
         [url(seed) for seed in seeds or (START,)],
         mode,
         include=include.split(),
@@ -46,11 +46,13 @@ def scope(
     ],
 )
 def test_host(link: str, reason: ScopeReason | None) -> None:
-    assert judge(scope(), link) is reason
+    assert classify(scope(), link) is reason
 
 
 def test_a_start_with_www_means_the_host_without_it_too() -> None:
-    assert judge(scope(ScopeMode.HOST, "https://www.example.org/"), "https://example.org/x") is None
+    assert (
+        classify(scope(ScopeMode.HOST, "https://www.example.org/"), "https://example.org/x") is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_a_start_with_www_means_the_host_without_it_too() -> None:
     ],
 )
 def test_domain(link: str, reason: ScopeReason | None) -> None:
-    assert judge(scope(ScopeMode.DOMAIN), link) is reason
+    assert classify(scope(ScopeMode.DOMAIN), link) is reason
 
 
 @pytest.mark.parametrize(
@@ -90,15 +92,15 @@ def test_domain(link: str, reason: ScopeReason | None) -> None:
 )
 def test_prefix(start: str, link: str, inside: bool) -> None:
     expected = None if inside else ScopeReason.OTHER_PREFIX
-    assert judge(scope(ScopeMode.PREFIX, start), link) is expected
+    assert classify(scope(ScopeMode.PREFIX, start), link) is expected
 
 
 def test_prefixes_belong_to_their_hosts() -> None:
     both = scope(ScopeMode.PREFIX, "https://a.example/x/", "https://b.example/y/")
-    assert judge(both, "https://a.example/x/1") is None
-    assert judge(both, "https://b.example/y/1") is None
-    assert judge(both, "https://a.example/y/1") is ScopeReason.OTHER_PREFIX
-    assert judge(both, "https://c.example/x/1") is ScopeReason.OTHER_HOST
+    assert classify(both, "https://a.example/x/1") is None
+    assert classify(both, "https://b.example/y/1") is None
+    assert classify(both, "https://a.example/y/1") is ScopeReason.OTHER_PREFIX
+    assert classify(both, "https://c.example/x/1") is ScopeReason.OTHER_HOST
 
 
 def test_out_of_scope_is_not_excluded() -> None:
@@ -134,9 +136,9 @@ def test_out_of_scope_is_not_excluded() -> None:
     ],
 )
 def test_patterns(pattern: str, link: str, matches: bool) -> None:
-    excluded = judge(scope(exclude=pattern), link)
+    excluded = classify(scope(exclude=pattern), link)
     assert excluded is (ScopeReason.EXCLUDE if matches else None)
-    included = judge(scope(include=pattern), link)
+    included = classify(scope(include=pattern), link)
     assert included is (None if matches else ScopeReason.INCLUDE)
 
 
@@ -144,7 +146,7 @@ def test_exclude_beats_include_and_names_itself() -> None:
     both = scope(include="/blog/*", exclude="/none /blog/private/*")
     rule = both.refusal(url("/blog/private/1"))
     assert rule is not None
-    assert rule.words == "the exclude pattern /blog/private/* matches"
+    assert rule.message == "the exclude pattern /blog/private/* matches"
     assert both.refusal(url("/blog/1")) is None
 
 
@@ -172,14 +174,14 @@ def test_an_expression_too_large_for_its_memory_is_refused() -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("expression", ["/(a+)+$", "/(a|a)*$", "/(.*a){25}$", "(a*)*b$"])
 def test_no_expression_takes_exponential_time(expression: str) -> None:
-    assert judge(scope(exclude=f"re:{expression}"), "/" + "a" * 1500 + "!") is None
+    assert classify(scope(exclude=f"re:{expression}"), "/" + "a" * 1500 + "!") is None
 
 
 def test_an_empty_pattern_and_no_start_are_refused() -> None:
     with pytest.raises(InvalidInput):
-        Scope([url(START)], include=[""])
+        CrawlScope([url(START)], include=[""])
     with pytest.raises(InvalidInput):
-        Scope([])
+        CrawlScope([])
 
 
 @pytest.mark.parametrize(
@@ -196,19 +198,19 @@ def test_an_empty_pattern_and_no_start_are_refused() -> None:
     ],
 )
 def test_files_that_are_no_pages(link: str, reason: ScopeReason | None) -> None:
-    assert judge(scope(), link) is reason
+    assert classify(scope(), link) is reason
 
 
 def test_depth() -> None:
-    limited = Scope([url(START)], max_depth=2)
-    assert judge(limited, "/x", 2) is None
-    assert judge(limited, "/x", 3) is ScopeReason.DEPTH
-    assert judge(Scope([url(START)], max_depth=0), START, 5) is None
+    limited = CrawlScope([url(START)], max_depth=2)
+    assert classify(limited, "/x", 2) is None
+    assert classify(limited, "/x", 3) is ScopeReason.DEPTH
+    assert classify(CrawlScope([url(START)], max_depth=0), START, 5) is None
 
 
 @given(st.text(max_size=60), st.sampled_from(ScopeMode), st.integers(0, 10))
 def test_only_urls_in_scope_are_crawled(link: str, mode: ScopeMode, depth: int) -> None:
-    found = normalise(link, START)
+    found = normalize(link, START)
     if not isinstance(found, Refusal):
         limits = scope(mode, include="/a* *b", exclude="*c*")
         rule = limits.refusal(found, depth)

@@ -9,7 +9,7 @@ import pytest
 
 from crawl.crawling import Crawls
 from forager.crawl.options import crawl_options
-from forager.crawl.service import open_options, seal_options
+from forager.crawl.service import decrypt_secrets, encrypt_secrets
 from forager.errors import GiveUp
 from forager.jobs.lifecycle import Status
 from forager.secrets import KEY_FILE, Vault
@@ -25,28 +25,28 @@ GIVEN = {
 
 def test_secrets_are_masked_and_come_back(settings: Settings) -> None:
     options = crawl_options(GIVEN)
-    sealed = seal_options(options, Vault(settings))
+    sealed = encrypt_secrets(options, Vault(settings))
     assert sealed.headers == {"Authorization": "***", "Accept-Language": "de"}
     assert sealed.proxy == "socks5://proxy.example:1080"
     assert "hidden" not in sealed.model_dump_json()
     stored = crawl_options(sealed.model_dump(mode="json", exclude_defaults=True))
-    assert open_options(stored, Vault(settings)) == options
+    assert decrypt_secrets(stored, Vault(settings)) == options
 
 
 @pytest.mark.parametrize("proxy", [None, "pool", "http://proxy.example:8080"])
 def test_what_holds_no_secret_needs_no_key(settings: Settings, proxy: str | None) -> None:
     plain = {"urls": ["https://a.example/"], "headers": {"Accept": "text/html"}, "proxy": proxy}
     options = crawl_options(plain)
-    assert seal_options(options, Vault(settings)) is options
-    assert open_options(options, Vault(settings)) is options
+    assert encrypt_secrets(options, Vault(settings)) is options
+    assert decrypt_secrets(options, Vault(settings)) is options
     assert not (settings.home / KEY_FILE).exists()
 
 
 def test_secrets_of_one_site_do_not_open_for_another(settings: Settings) -> None:
-    sealed = seal_options(crawl_options(GIVEN), Vault(settings))
+    sealed = encrypt_secrets(crawl_options(GIVEN), Vault(settings))
     stolen = sealed.model_copy(update={"urls": ("https://elsewhere.example/",)})
     with pytest.raises(GiveUp):
-        open_options(stolen, Vault(settings))
+        decrypt_secrets(stolen, Vault(settings))
 
 
 async def test_a_crawl_sends_what_no_table_holds(crawls: Crawls, site: Site) -> None:

@@ -68,3 +68,14 @@ def test_a_number_that_is_no_hash_is_refused() -> None:
     for wrong in (-1, 2**64):
         with pytest.raises(OverflowError):
             SeenSet().add(wrong)
+
+
+def test_a_set_that_grows_large_forgets_nothing() -> None:
+    source = random.Random(3)
+    known = [source.getrandbits(64) for _ in range(60_000)]
+    seen = SeenSet()
+    small = seen.nbytes
+    assert all(seen.add_many(known))
+    assert not any(seen.add_many(known))
+    assert len(seen) == len(known)
+    assert small < 4_096

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from crawl.crawling import Crawls
 from forager.archive.options import archive_options
-from forager.documents.check import check_source
+from forager.checks import Topic, checks_in, run_checks
+from forager.documents import checks
 from forager.documents.reader import read_page, section_of
 from servers.site import Page, Site, html
 
@@ -21,16 +22,19 @@ def page(body: str) -> Page:
 async def test_a_source_is_checked(crawls: Crawls, site: Site) -> None:
     site.pages |= {
         "/": html("Home", body="<a href='/long'>long</a> <a href='/definitions'>definitions</a>"),
-        "/long": page("<h1>Long</h1>" + "<p>many words</p>" * 3_000),
+        # code is never split
+        "/long": page("<h1>Long</h1><pre>" + "many words\n" * 3_000 + "</pre>"),
         "/definitions": page(DEFINITION),
     }
     await crawls.run(f"{site.url}/", source="docs")
     storage = archive_options(crawls.settings).open()
-    check = await check_source(crawls.database, storage, "docs")
-    assert (check.pages, check.unreadable) == (3, 0)
-    assert (check.empty.count, check.gutted.count, check.headings_lost) == (0, 0, 0)
-    assert [found.url for found in check.with_large_sections.pages] == [f"{site.url}/long"]
-    assert check.large_sections == 1
+    pages = await checks.read_source(crawls.database, storage, "docs")
+    report = await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
+    assert report.ok
+    assert report.findings[0].message == "3 pages of docs checked"
+    [large] = report.problems
+    assert (large.check, large.count) == ("large_sections", 1)
+    assert large.examples == [f"{site.url}/long (Long)"]
 
     read = await read_page(crawls.database, f"{site.url}/definitions")
     assert [section.heading for section in read.sections] == ["Tasks", "asyncio.gather()", "Leaf"]

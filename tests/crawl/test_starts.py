@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawl.crawling import Crawled, Crawls
-from forager.documents.generation import Schedule
-from forager.documents.sources import declare_source, get_source
+from forager.documents.generation import Schedule, SourceDeclaration
+from forager.documents.sources import declare_sources, get_source
 from forager.jobs.lifecycle import Status
 from servers.site import Page, Site, html, moved, text
 
@@ -112,14 +112,10 @@ async def test_options_that_are_declared_during_a_crawl_stay(crawls: Crawls, sit
     site.pages["/"] = html("Start")
     job_id = await crawls.ask(site.url, source="docs")
     declared = {"urls": [site.url], "exclude": ["*/old/*"]}
-    await declare_source(
-        crawls.database,
-        "docs",
-        base_url=site.url,
-        kind="crawl",
-        payload=declared,
-        schedule=Schedule(),
+    docs = SourceDeclaration(
+        id="docs", base_url=site.url, kind="crawl", payload=declared, schedule=Schedule()
     )
+    await declare_sources(crawls.database, [docs])
     assert (await crawls.go_on(job_id)).job.status is Status.COMPLETED
     assert (await get_source(crawls.database, "docs")).payload == declared
     # a crawl that is requested later replaces them

@@ -1,4 +1,4 @@
-"""The schema of a database as text, from the catalog: columns, constraints, indexes, code.
+"""The schema of a database as text, from the catalog: columns, comments, constraints, code.
 
 `make schema-dump` writes the schema of the current migrations to `schema.txt`. The
 catalog is read instead of running pg_dump because its output differs between versions.
@@ -30,22 +30,26 @@ UNION ALL
 SELECT 'function ' || proname, 0, pg_get_functiondef(oid)
   FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 UNION ALL
-SELECT 'view ' || relname, 0, pg_get_viewdef(oid) FROM tables WHERE relkind = 'v'
+SELECT 'view ' || relname, 10000, pg_get_viewdef(oid) FROM tables WHERE relkind = 'v'
+UNION ALL
+SELECT CASE relkind WHEN 'v' THEN 'view ' ELSE 'table ' END || relname, -1,
+       '-- ' || obj_description(oid, 'pg_class')
+  FROM tables WHERE obj_description(oid, 'pg_class') IS NOT NULL
 UNION ALL
 SELECT 'table ' || relname, 0, 'with ' || array_to_string(reloptions, ', ')
   FROM tables WHERE reloptions IS NOT NULL
 UNION ALL
-SELECT 'table ' || t.relname, a.attnum,
+SELECT CASE t.relkind WHEN 'v' THEN 'view ' ELSE 'table ' END || t.relname, a.attnum,
        concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod),
                  CASE WHEN a.attcollation NOT IN (0, 100) THEN 'collate ' || c.collname END,
                  CASE WHEN a.attnotnull THEN 'not null' END,
                  CASE a.attidentity WHEN 'a' THEN 'generated always as identity' END,
-                 'default ' || pg_get_expr(d.adbin, d.adrelid))
+                 'default ' || pg_get_expr(d.adbin, d.adrelid),
+                 '-- ' || col_description(t.oid, a.attnum))
   FROM tables t
   JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
   LEFT JOIN pg_collation c ON c.oid = a.attcollation
   LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
- WHERE t.relkind = 'r'
 UNION ALL
 SELECT 'table ' || t.relname, 10000,
        'constraint ' || c.conname || ' ' || pg_get_constraintdef(c.oid)

@@ -7,6 +7,7 @@ from contextlib import aclosing, suppress
 
 import psycopg
 import pytest
+from psycopg import sql
 from pydantic import SecretStr
 
 from forager.db import pool
@@ -88,7 +89,7 @@ async def test_who_is_cancelled_gives_its_connection_back(database_url: str) -> 
 
 async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
     async with Database(database_url) as unlimited:
-        database = unlimited.answering_within(0.1)
+        database = unlimited.with_answer_limit(0.1)
         with pytest.raises(DatabaseUnavailable):
             await execute(database, "SELECT pg_sleep(600)")
         assert await execute(unlimited, "SELECT 1") == [(1,)]
@@ -98,7 +99,7 @@ async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
 async def test_the_session_of_a_broken_line_is_ended_and_its_locks_with_it(
     database: Database, database_url: str, is_cut: bool
 ) -> None:
-    """The server has received half a batch, and no limit of its own ends its wait for the rest."""
+    """The server has received half a batch, and none of its limits ends its wait for the rest."""
     await execute(database, "CREATE TABLE locked ()")
     locks = "SELECT 1 FROM pg_locks WHERE relation = 'locked'::regclass"
     async with FlakyLine(database_url) as line, Database(line.url) as flaky:
@@ -140,7 +141,7 @@ async def test_a_listener_on_a_silent_line_is_cut(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with FlakyLine(database_url) as line:
-        database = Database(line.url).answering_within(0.1)
+        database = Database(line.url).with_answer_limit(0.1)
         connect = database._connect
 
         async def connect_in_vain() -> Connection:
@@ -229,7 +230,7 @@ async def test_a_url_that_is_none_does_not_give_its_password_away(
 
 
 async def test_what_is_too_large_is_no_reason_to_wait(database: Database) -> None:
-    """Refused for ever: taken for a database that is away, it would be tried for ever."""
+    """A permanent refusal is not retried as if the database were unavailable."""
     words = "SELECT to_tsvector('simple', string_agg(md5(n::text), ' '))"
     async with database.connection() as connection:
         with pytest.raises(psycopg.errors.ProgramLimitExceeded), translated_errors():
@@ -253,3 +254,26 @@ async def test_a_cancellation_arrives_as_one_also_while_a_large_statement_is_sen
     with pytest.raises(asyncio.CancelledError):
         await query
     await execute(database, "SELECT 1")
+
+
+async def test_a_server_that_refuses_to_end_sessions_can_be_used(database_url: str) -> None:
+    """An administrator may revoke the function. Superusers ignore that: it is replaced here."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA revoked")
+        connection.execute(
+            """
+            CREATE FUNCTION revoked.pg_terminate_backend(int) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN RAISE 'permission denied' USING ERRCODE = 'insufficient_privilege'; END $$
+            """
+        )
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} SET search_path = revoked, pg_catalog, public").format(
+                sql.Identifier(connection.info.dbname)
+            )
+        )
+    async with Database(database_url, max_size=2) as database:
+        async with database.connection() as connection, database.connection() as broken:
+            await broken.execute("BEGIN")  # a session that is given up, and still exists
+            session = broken.info.backend_pid
+        for _ in range(2):
+            assert await backend(database) != session

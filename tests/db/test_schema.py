@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -85,6 +90,9 @@ RELEASED = {
     ),
     "0006_uncompressed_search_rows.sql": (
         "10583ced8cccb887bde5d513e7111d818aad9778f5f2165d878421ae83462e8c"
+    ),
+    "0007_shared_runners_and_access.sql": (
+        "511083df7e73b74e58e288cc3d39eea2aec5a7f20730f500823b2a73985afb68"
     ),
 }
 
@@ -194,3 +202,80 @@ def test_no_row_has_a_number_that_is_none(database_url: str, column: str, value:
         pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)),
     ):
         connection.execute(statement, (value,))
+
+
+def test_times_that_no_client_can_read_are_cleaned_and_refused(empty_url: str) -> None:
+    schema.upgrade(empty_url)
+    schema.downgrade(empty_url, "0006")
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(
+            """
+            WITH d AS (INSERT INTO domains (domain_name, base_url)
+                       VALUES ('a.example', 'https://a.example') RETURNING id)
+            INSERT INTO crawl_tasks (domain_id, url, url_hash, scheduled_at, next_crawl_at)
+            SELECT id, 'https://a.example/', '', 'infinity', '-infinity' FROM d
+            """
+        )
+    schema.upgrade(empty_url)
+    [(scheduled, following)] = rows(
+        empty_url,
+        "SELECT extract(year FROM scheduled_at), extract(year FROM next_crawl_at) FROM crawl_tasks",
+    )
+    assert (scheduled, following) == (9999, 100)
+    with psycopg.connect(empty_url) as connection:
+        for time in ("infinity", "-infinity", "20000-01-01"):
+            for column in ("scheduled_at", "next_crawl_at"):
+                with pytest.raises(psycopg.errors.CheckViolation), connection.transaction():
+                    connection.execute(f"UPDATE crawl_tasks SET {column} = '{time}'")
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def alembic(url: str, *arguments: str, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name("alembic"), *arguments],
+        cwd=root,
+        env={**os.environ, "FORAGER_DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_alembic_moves_the_configured_database_from_the_project_root(empty_url: str) -> None:
+    previous = f"{int(SCHEMA_VERSION) - 1:04}"
+    assert alembic(empty_url, "upgrade", "head").returncode == 0
+    assert alembic(empty_url, "current").stdout == f"{SCHEMA_VERSION} (head)\n"
+    assert alembic(empty_url, "downgrade", "-1").returncode == 0
+    assert alembic(empty_url, "current").stdout == f"{previous}\n"
+    assert f"{previous} -> {SCHEMA_VERSION} (head)" in alembic(empty_url, "history").stdout
+
+
+def test_alembic_creates_numbered_migrations_of_two_sql_files(
+    database_url: str, tmp_path: Path
+) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    folder = "src/forager/db/migrations"
+    shutil.copytree(ROOT / folder, tmp_path / folder)
+    made = alembic(database_url, "revision", "-m", "Add a column", root=tmp_path)
+    assert made.returncode == 0, made.stderr
+    name = f"{int(SCHEMA_VERSION) + 1:04}_add_a_column"
+    found = {path.name for path in (tmp_path / folder / "versions").glob(f"{name}*")}
+    assert found == {f"{name}.py", f"{name}.sql", f"{name}.down.sql"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("revision", "--autogenerate", "-m", "x"), "no ORM models"),
+        (("upgrade", "head", "--sql"), "the migrations are SQL files"),
+    ],
+)
+def test_alembic_says_what_is_not_possible(
+    database_url: str, arguments: tuple[str, ...], said: str
+) -> None:
+    refused = alembic(database_url, *arguments)
+    assert refused.returncode != 0
+    assert said in refused.stdout + refused.stderr

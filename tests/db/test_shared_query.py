@@ -16,13 +16,13 @@ class Table:
     def __init__(self) -> None:
         self.asked: list[list[int]] = []
         self.open = asyncio.Event()
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
 
     async def ask(self, keys: Sequence[int]) -> dict[int, str]:
         self.asked.append(list(keys))
         await self.open.wait()
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         return {key: f"row {key}" for key in keys if key < 10}
 
 
@@ -46,12 +46,12 @@ async def test_all_that_ask_while_a_query_runs_share_the_next() -> None:
 
 async def test_an_error_reaches_all_that_share_the_query_and_nobody_else() -> None:
     table = Table()
-    table.trouble = OSError("away")
+    table.error = OSError("away")
     table.open.set()
     query = SharedQuery(table.ask)
     answers = await asyncio.gather(query.find(1), query.find(2), return_exceptions=True)
-    assert set(answers) == {table.trouble}
-    table.trouble = None
+    assert set(answers) == {table.error}
+    table.error = None
     assert await query.find(1) == "row 1"
 
 

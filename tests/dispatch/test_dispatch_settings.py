@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from forager.checks import Level
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.dispatch.checks import check_broker
 from forager.dispatch.services import dispatch_services
-from forager.doctor.check import Level
-from forager.doctor.server import check_broker
 from forager.errors import InvalidInput
 from forager.settings import Dispatch, Settings, load_settings
 
@@ -59,8 +59,8 @@ async def test_the_doctor_misses_the_broker(database: Database, settings: Settin
     changes: dict[str, Any] = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr(URL)}
     found = await check_broker(database, settings.model_copy(update=changes))
     assert found.level is Level.FAIL
-    assert "0 messages wait for it, and none is lost" in found.finding
-    assert "s3cret" not in f"{found.finding} {found.advice}"
+    assert "0 messages wait for it, and none is lost" in found.message
+    assert "s3cret" not in f"{found.message} {found.next_step}"
 
 
 def test_with_postgresql_alone_no_celery_is_imported() -> None:

@@ -108,10 +108,10 @@ async def test_messages_of_a_rolled_back_transaction_are_not_sent(
 async def test_a_message_is_of_one_domain_stage_and_band(
     database: Database, by_celery: Settings
 ) -> None:
-    here = await make_domain(database, "a.example")
-    there = await make_domain(database, "b.example", region="eu")
-    states = [(here, "queued", 5), (here, "queued", 2), (here, "queued", 9)]
-    states += [(there, "queued", 5), (there, "downloaded", 5), (here, "pending", 5)]
+    home = await make_domain(database, "a.example")
+    eu = await make_domain(database, "b.example", region="eu")
+    states = [(home, "queued", 5), (home, "queued", 2), (home, "queued", 9)]
+    states += [(eu, "queued", 5), (eu, "downloaded", 5), (home, "pending", 5)]
     ids = [
         await make_task(database, domain, status=status, priority=priority)
         for domain, status, priority in states
@@ -181,9 +181,9 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> FakeBroker:
 async def test_messages_of_one_queue_that_are_refused_wait_alone(
     database: Database, by_celery: Settings, broker: FakeBroker
 ) -> None:
-    here = await make_domain(database, "a.example")
-    there = await make_domain(database, "b.example", region="eu")
-    ids = [await make_task(database, each, status="queued") for each in (here, there)]
+    home = await make_domain(database, "a.example")
+    eu = await make_domain(database, "b.example", region="eu")
+    ids = [await make_task(database, each, status="queued") for each in (home, eu)]
     await hinted(database, by_celery, *ids)
     broker.refuses = Route("crawl", Band.NORMAL, "eu").queue
     runs = relay.Relay(database, by_celery)

@@ -5,59 +5,72 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from importlib import import_module
 from pathlib import Path
 
 import psycopg
 import pytest
 
-import forager.doctor
+import forager
+from archived_job import html, start_job
 from forager.access.caller import Scope
-from forager.access.keys import create_key
-from forager.archive.options import archive_options
+from forager.access.checks import check_keys
+from forager.archive.checks import check_archive
+from forager.archive.storage import open_storage
+from forager.checks import Examination, Finding, Level, Topic, checks_in
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor import archive as archive_checks
-from forager.doctor import machine, server, work
-from forager.doctor.check import Check, Level
+from forager.doctor import machine, server
 from forager.doctor.examination import examine
+from forager.doctor.registry import CHECKS
+from forager.fetch.checks import check_slots
+from forager.jobs.checks import check_stuck_jobs, check_versions, check_waiting_jobs
+from forager.jobs.queue import Queue
 from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings
+from support.keys import make_key
 from support.sql import execute
 
-DECLARED = re.compile(r'\bcheck\(\s*"([^"]+)",\s*"([^"]+)"')
-SEGMENT = "2026/03/01/job-1-0001.warc.zst"
 
-
-def assert_warns(check: Check, *words: str) -> None:
+def assert_warns(check: Finding, *words: str) -> None:
     assert check.level is Level.WARN, check
-    assert check.why
+    assert check.impact
     for word in words:
-        assert word in f"{check.finding} {check.advice}"
+        assert word in f"{check.message} {check.next_step} {check.examples}"
 
 
 def test_every_check_says_why_it_matters() -> None:
-    folder = Path(forager.doctor.__file__).parent
-    sources = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
-    declared = [each for source in sources for each in DECLARED.findall(source)]
-    assert len({name for name, _ in declared}) == len(declared) > 40
-    assert [name for name, why in declared if not why.endswith(".")] == []
+    names = [each.name for each in CHECKS]
+    assert len(set(names)) == len(names) > 60
+    assert all(re.fullmatch(r"[a-z][a-z_-]*", name) for name in names)
+    assert [each.name for each in CHECKS if not each.impact.endswith(".")] == []
+    assert {each.topic for each in CHECKS} == set(Topic)
+
+
+def test_every_module_of_checks_is_registered() -> None:
+    root = Path(forager.__file__).parent
+    files = [path for path in root.rglob("*/checks.py") if path.parent.name != "store"]
+    modules = [".".join(path.relative_to(root.parent).with_suffix("").parts) for path in files]
+    assert [name for name in modules if not {*checks_in(import_module(name))} <= {*CHECKS}] == []
 
 
 async def test_a_new_installation_is_well(settings: Settings) -> None:
-    shown: list[Check] = []
-    checks = await examine(settings, shown.append)
-    assert shown == checks
+    shown: list[Finding] = []
+    examination = Examination(shown.append)
+    await examine(settings, examination)
+    report = examination.report()
+    assert (shown, report.ok) == (report.findings, True)
     # a process keeps the parsers it has loaded, also those of other tests
-    assert {check.name for check in checks if check.level is not Level.OK} <= {"parsers"}
-    names = {check.name for check in checks}
-    assert {"connections", "vacuum", "archive", "keys", "stuck jobs", "versions"} <= names
+    assert {finding.check for finding in report.problems} <= {"parsers"}
+    names = {finding.check for finding in report.findings}
+    assert {"connections", "vacuum", "archive", "keys", "stuck_jobs", "versions"} <= names
 
 
 async def test_few_connections_are_left(
     settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert " in use" in (await server.check_connections(database, settings)).finding
+    assert " in use" in (await server.check_connections(database, settings)).message
     monkeypatch.setattr(server, "FEW_LEFT", 0.0)
     assert_warns(await server.check_connections(database, settings), "max_connections")
 
@@ -93,13 +106,13 @@ async def test_a_transaction_that_never_ends(
 
 async def test_workers_of_other_versions_are_named(settings: Settings, database: Database) -> None:
     await Registration(database, new_id(), capacity=1).renew()
-    assert (await machine.check_versions(database, settings)).level is Level.OK
+    assert (await check_versions(database, settings)).level is Level.OK
     await execute(database, "UPDATE workers SET version = '0.0.1'")
-    assert_warns(await machine.check_versions(database, settings), "workers of 0.0.1", "restart")
+    assert_warns(await check_versions(database, settings), "workers of 0.0.1", "restart")
 
 
 async def test_jobs_that_stand_still(database: Database, settings: Settings) -> None:
-    assert (await work.check_stuck_jobs(database, settings)).finding == "none"
+    assert (await check_stuck_jobs(database, settings)).message == "none"
     job = new_id()
     await execute(
         database,
@@ -110,59 +123,54 @@ async def test_jobs_that_stand_still(database: Database, settings: Settings) -> 
         job,
         new_id(),
     )
-    assert_warns(await work.check_stuck_jobs(database, settings), str(job), "forager jobs show")
+    assert_warns(await check_stuck_jobs(database, settings), str(job), "forager jobs show")
     await execute(database, "INSERT INTO crawl_states (job_id) VALUES (%s)", job)
-    assert (await work.check_stuck_jobs(database, settings)).level is Level.OK
+    assert (await check_stuck_jobs(database, settings)).level is Level.OK
 
 
 async def test_jobs_that_wait_for_long(settings: Settings, database: Database) -> None:
-    assert (await work.check_waiting_jobs(database, settings)).finding == "none"
+    assert (await check_waiting_jobs(database, settings)).message == "none"
     insert = "INSERT INTO crawl_jobs (id, kind, payload, run_after) VALUES (%s, 'selftest', '{}', "
     await execute(database, f"{insert} now() + interval '1 hour')", new_id())
-    assert (await work.check_waiting_jobs(database, settings)).finding == "none"
+    assert (await check_waiting_jobs(database, settings)).message == "none"
     await execute(database, f"{insert} now() - interval '2 hours')", new_id())
-    assert_warns(await work.check_waiting_jobs(database, settings), "72", "worker_capacity")
+    assert_warns(await check_waiting_jobs(database, settings), "72", "worker_capacity")
 
 
-async def test_segments_that_are_gone(database: Database, settings: Settings) -> None:
-    await execute(
-        database,
-        "INSERT INTO archive_segments (name, lease, bytes, records) VALUES (%s, 1, 10, 1)",
-        SEGMENT,
-    )
-    check = await archive_checks.check_archive(database, settings)
-    assert check.level is Level.FAIL
-    assert SEGMENT in check.finding
-    assert "backup" in (check.advice or "")
-    segment = Path(archive_options(settings).place) / SEGMENT
-    segment.parent.mkdir(parents=True)
-    segment.write_bytes(b"0123456789")
-    assert (await archive_checks.check_archive(database, settings)).level is Level.OK
-    segment.unlink()
-    await execute(database, "UPDATE archive_segments SET going_at = now()")
-    assert (await archive_checks.check_archive(database, settings)).level is Level.OK
+async def test_responses_that_are_gone(
+    settings: Settings, database: Database, queue: Queue
+) -> None:
+    job = await start_job(database, open_storage(settings.home / "archive"), queue)
+    [ref] = await job.settle([html(1)])
+    assert (await check_archive(database, settings)).level is Level.OK
+    await job.writer.close()
+    (settings.home / "archive" / ref.segment).unlink()
+    check = await check_archive(database, settings)
+    assert (check.level, check.count) == (Level.FAIL, 1)
+    assert str(ref) in check.examples[0]
+    assert "backup" in (check.next_step or "")
 
 
 async def test_a_full_disk_is_a_failure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await archive_checks.check_archive_space(settings)).level is Level.OK
-    monkeypatch.setattr(archive_checks, "LITTLE_SPACE", 1 << 62)
-    assert_warns(await archive_checks.check_archive_space(settings), "archive_max_mb")
-    monkeypatch.setattr(archive_checks, "NO_SPACE", 1 << 62)
-    assert (await archive_checks.check_archive_space(settings)).level is Level.FAIL
+    assert (await machine.check_space(settings)).level is Level.OK
+    monkeypatch.setattr(machine, "LITTLE_SPACE", 1 << 62)
+    assert_warns(await machine.check_space(settings), "archive_max_mb")
+    monkeypatch.setattr(machine, "NO_SPACE", 1 << 62)
+    assert (await machine.check_space(settings)).level is Level.FAIL
     bucket = settings.model_copy(update={"archive_url": "s3://bucket/archive"})
-    assert (await archive_checks.check_archive_space(bucket)).finding == "in a bucket"
+    assert (await machine.check_space(bucket)).level is Level.FAIL
 
 
 async def test_keys_that_end(settings: Settings, database: Database) -> None:
-    assert (await machine.check_keys(database, settings)).finding == "none"
-    await create_key(database, "lasting", scope=Scope.ADMIN)
-    assert (await machine.check_keys(database, settings)).finding == "1 active, 1 of them admin"
-    made = await create_key(database, "passing", scope=Scope.READ, expires_in=3600)
-    assert_warns(await machine.check_keys(database, settings), "passing", made.key.id)
+    assert (await check_keys(database, settings)).message == "none"
+    await make_key(database, "lasting", scope=Scope.ADMIN)
+    assert (await check_keys(database, settings)).message == "1 active, 1 of them admin"
+    made = await make_key(database, "passing", scope=Scope.READ, expires_in=3600)
+    assert_warns(await check_keys(database, settings), "passing", made.key.id)
     await execute(database, "UPDATE api_keys SET revoked_at = now()")
-    assert_warns(await machine.check_keys(database, settings), "all have expired", "keys create")
+    assert_warns(await check_keys(database, settings), "all have expired", "keys create")
 
 
 async def test_listening_for_others_without_tls_is_a_warning(settings: Settings) -> None:
@@ -178,18 +186,47 @@ async def test_the_address_that_the_api_listens_on_is_reported(settings: Setting
             check = await machine.check_exposure(
                 settings.model_copy(update={"api_host": "0.0.0.0"})
             )
-            assert (check.level, check.finding) == (Level.OK, f"the API listens on {address}")
+            assert (check.level, check.message) == (Level.OK, f"the API listens on {address}")
             # killed: its note stays, and nothing listens there
             line.close()
-            assert "no API runs here" in (await machine.check_exposure(settings)).finding
+            assert "no API runs here" in (await machine.check_exposure(settings)).message
     assert listening_addresses(settings.home) == []
 
 
 async def test_traces_need_what_sends_them(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await machine.check_traces(settings)).finding == "not configured"
+    assert (await machine.check_traces(settings)).message == "not configured"
     asked = settings.model_copy(update={"traces_url": "http://127.0.0.1:4318"})
-    assert "4318" in (await machine.check_traces(asked)).finding
+    assert "4318" in (await machine.check_traces(asked)).message
     monkeypatch.setattr(machine, "find_spec", lambda _: None)
     assert_warns(await machine.check_traces(asked), "pip install")
+
+
+async def test_a_slot_that_a_wrong_clock_reserved_is_reported(
+    settings: Settings, database: Database
+) -> None:
+    assert (await check_slots(database, settings)).level is Level.OK
+    await execute(
+        database,
+        """
+        INSERT INTO domains (domain_name, base_url, slot_delay, next_slot_at)
+        VALUES ('far.example', 'https://far.example', 2, now() + interval '1 day'),
+               ('slow.example', 'https://slow.example', 90000, now() + interval '1 day')
+        """,
+    )
+    found = await check_slots(database, settings)
+    assert_warns(found, "far.example", "clock")
+    assert "slow.example" not in found.examples
+    await execute(
+        database,
+        """
+        UPDATE domains
+           SET next_slot_at = now(), blocked_until = now() + interval '3 days',
+               blocked_at = now() + CASE domain_name WHEN 'far.example' THEN interval '1 day'
+                                                     ELSE interval '0' END
+        """,
+    )
+    found = await check_slots(database, settings)
+    assert_warns(found, "far.example", "clock")
+    assert "slow.example" not in found.examples

@@ -8,7 +8,7 @@ import pytest
 
 from built_site import SOURCE, Crawls, active_site, counts_of, page, pages
 from forager.db.database import Database
-from forager.documents.cleanup import DocumentCleanup, Removed
+from forager.documents.cleanup import CleanupResult, DocumentCleanup
 from forager.documents.publication import publish, roll_back
 from forager.documents.sources import delete_source, get_source
 from forager.errors import NotAllowed, NotFound
@@ -68,17 +68,17 @@ async def test_the_last_generations_are_kept(
     for turn in range(8):
         await crawls.crawl({"same": "same", "a": f"text {turn}", f"only{turn}": f"only {turn}"})
     removed = await cleanup.run_once()
-    assert removed == Removed(generations=3, documents=6)
+    assert removed == CleanupResult(generations=3, documents=6)
     assert await numbers(database) == [4, 5, 6, 7, 8]
     assert await active_site(database) == {"same": "same", "a": "text 7", "only7": "only 7"}
     await assert_nothing_dangles(database)
-    assert await cleanup.run_once() == Removed()
+    assert await cleanup.run_once() == CleanupResult()
 
 
 async def test_readers_have_time_to_finish(crawls: Crawls, database: Database) -> None:
     for turn in range(7):
         await crawls.crawl({"a": f"text {turn}"})
-    assert await DocumentCleanup(database).run_once() == Removed()
+    assert await DocumentCleanup(database).run_once() == CleanupResult()
     await execute(
         database,
         "UPDATE generations SET retired_at = retired_at - interval '2 hours' WHERE number = 1"
@@ -166,9 +166,9 @@ async def test_a_paused_or_waiting_job_keeps_its_generation(
     crawl = await crawls.start()
     await crawl.write(pages({"a": "one"}))
     await crawls.queue.release(crawl.context.lease, reason="test")
-    assert await cleanup.run_once() == Removed()
+    assert await cleanup.run_once() == CleanupResult()
     await crawls.queue.pause(crawl.context.job.id)
-    assert await cleanup.run_once() == Removed()
+    assert await cleanup.run_once() == CleanupResult()
     await crawls.queue.resume(crawl.context.job.id)
     again = await crawls.claim()
     assert await again.finish() is None
@@ -183,7 +183,7 @@ async def test_a_failed_job_can_be_retried_for_a_while(
     await crawl.write(pages({"a": "one"}))
     await crawl.ledger(fetched=1, reasons={})
     await crawls.queue.fail(crawl.context.lease, "broken", permanent=True)
-    assert await cleanup.run_once() == Removed()
+    assert await cleanup.run_once() == CleanupResult()
     await execute(
         database,
         "UPDATE crawl_jobs SET completed_at = completed_at - interval '8 days' RETURNING 1",
@@ -236,7 +236,9 @@ async def test_a_deleted_source_is_gone_at_once_and_then_for_good(
     assert await active_site(database) == {}
     with pytest.raises(NotFound):
         await get_source(database, SOURCE)
-    assert await cleanup.delete_abandoned(SOURCE) == Removed(generations=3, documents=4, sources=1)
+    assert await cleanup.delete_abandoned(SOURCE) == CleanupResult(
+        generations=3, documents=4, sources=1
+    )
     assert await counts_of(database, *TABLES, "sources") == {
         "generations": 1, "generation_documents": 1, "documents": 1, "sections": 2,
         "section_search": 2, "link_sets": 1, "sources": 1,

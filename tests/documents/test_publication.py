@@ -8,10 +8,10 @@ import pytest
 
 from built_site import SOURCE, Crawl, Crawls, active_site, page, pages
 from forager.db.database import Database
+from forager.documents.generation import NOT_PUBLISHED
 from forager.documents.publication import publish, roll_back
 from forager.documents.reader import list_documents, read_page
 from forager.documents.sources import get_source, list_generations
-from forager.documents.writer import NOT_PUBLISHED
 from forager.errors import LeaseLost, NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 from support.sql import execute
@@ -136,13 +136,13 @@ async def test_a_fifth_fewer_pages_are_published_and_more_are_not(
     assert await crawls.crawl(fewer(8)) is None
     crawl = await crawls.start()
     await crawl.write(pages(fewer(6)))
-    assert await refused(crawl) == "not published: pages fell from 8 to 6"
+    assert await refused(crawl) == "pages fell from 8 to 6"
     assert len(await active_site(database)) == 8
     generations = (await list_generations(database, SOURCE)).items
     assert [(g.number, g.state.value, g.removed) for g in generations] == [
-        (3, "retired", 2), (2, "published", 2), (1, "retired", 0)
+        (3, "held_back", 2), (2, "published", 2), (1, "superseded", 0)
     ]  # fmt: skip
-    assert generations[0].note == "not published: pages fell from 8 to 6"
+    assert generations[0].note == "pages fell from 8 to 6"
 
 
 @pytest.mark.parametrize(
@@ -169,6 +169,15 @@ async def test_failures_that_are_not_the_sites_wish_count(
         assert "URLs failed" in await refused(crawl)
 
 
+async def test_the_numbers_of_the_gate_add_up_to_those_of_the_ledger(crawls: Crawls) -> None:
+    crawl = await crawls.start()
+    await crawl.write(pages(TEN))
+    await crawl.ledger(fetched=116, reasons={"http_500": 38, "http_404": 15})
+    assert await refused(crawl) == (
+        "38 of 169 URLs failed (38 × http_500); 15 more do not count (15 × http_404)"
+    )
+
+
 async def test_a_source_sets_its_own_limits(crawls: Crawls, database: Database) -> None:
     await crawls.crawl(TEN)
     await execute(database, "UPDATE sources SET max_shrink = 0.9 RETURNING 1")
@@ -177,7 +186,7 @@ async def test_a_source_sets_its_own_limits(crawls: Crawls, database: Database) 
 
 async def test_nothing_at_all_is_never_published(crawls: Crawls) -> None:
     crawl = await crawls.start()
-    assert await refused(crawl) == "not published: it has no pages"
+    assert await refused(crawl) == "it has no pages"
 
 
 async def test_what_was_refused_is_published_by_force_only(

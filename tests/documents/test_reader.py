@@ -92,6 +92,7 @@ async def test_a_page_is_put_together_from_its_sections(crawls: Crawls, database
     details = section_of(read, "#details")
     assert [section.heading for section in details] == ["Details"]
     assert section_of(read, "Guide") == read.sections
+    assert section_of(read, "#a%20place") == details
     with pytest.raises(NotFound, match="no section") as refused:
         section_of(read, "elsewhere")
     assert str(refused.value.hint) == "Sections: Guide, Details"

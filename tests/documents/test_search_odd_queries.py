@@ -14,8 +14,8 @@ NOTHING_TO_LOOK_FOR = {
     "or OR or": "No searchable words",
     "the of and": "too common",
     "& | ! ( ) : *": "too common",
-    "-needle": "only words to exclude",
-    "-needle or -other": "only words to exclude",
+    '-"needle"': "only words to exclude",
+    '-"needle" or -"other"': "only words to exclude",
     "\0": "No searchable words",
 }
 

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.documents.search.snippets import LENGTH, make_snippet, plain_text, text_to_mark
-from forager.documents.search.tsquery import MAX_TERMS, Kind, parse_query
+from forager.documents.search.tsquery import MAX_TERMS, TermKind, parse_query
 
 
 def read(text: str) -> list[list[str]]:
     """Alternatives as texts: "phrases" in quotes, <identifiers> in brackets, - for without."""
-    marks = {Kind.WORDS: "{}", Kind.PHRASE: '"{}"', Kind.IDENTIFIER: "<{}>"}
+    marks = {TermKind.WORDS: "{}", TermKind.PHRASE: '"{}"', TermKind.IDENTIFIER: "<{}>"}
     return [
         ["-" * term.negated + marks[term.kind].format(term.text) for term in alternative]
         for alternative in parse_query(text).alternatives
@@ -32,8 +32,12 @@ def read(text: str) -> list[list[str]]:
         ("asyncio.gather() now", [["<asyncio.gather>", "now"]]),
         ("--no-verify", [["<--no-verify>"]]),
         ('"-Wall"', [["<-Wall>"]]),
-        ("-Wall", [["-Wall"]]),
-        ("-pg_stat_activity", [["-<pg_stat_activity>"]]),
+        # a query begins with options; after a word, a dash excludes
+        ("-Wall", [["<-Wall>"]]),
+        ("-Wall -Werror", [["<-Wall>", "<-Werror>"]]),
+        ("--gc:orc", [["gc:orc"]]),
+        ("gcc -Wall", [["gcc", "-Wall"]]),
+        ("rows -pg_stat_activity", [["rows", "-<pg_stat_activity>"]]),
         ("a=pg_stat", [["a=pg_stat"]]),
         ("-", [["-"]]),
         ("", []),

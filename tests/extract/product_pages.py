@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import ProductPage, open_page
-from forager.extract.product.record import Product
+from forager.extract.product.product import Product
 
 URL = "https://shop.example.co.uk/kettles/copper-kettle-48213"
 BUY = "<button class='buy'>Add to basket</button>"

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.audit import audit_page
-from forager.extract.content.boilerplate import Verdict, judge
+from forager.extract.content.boilerplate import ElementVerdict, verdict_of
 from forager.extract.document import Document, extract_reading
+from forager.extract.losses import count_losses
 from forager.extract.sections import Section
 
 URL = "https://docs.example.org/guide/page.html"
@@ -173,6 +174,47 @@ def test_the_audit_agrees(page: Generated) -> None:
 
 
 @given(pages())
+def test_no_word_is_lost_that_no_rule_removed(page: Generated) -> None:
+    losses = audit_page(page.html.encode(), URL, "text/html").losses
+    assert losses.words
+    assert not losses.lost_words
+    assert not losses.lost
+
+
+PIECES = st.sampled_from(
+    [
+        "<p>{0} text</p>", "<ul><li><a href='#{0}'>{0}</a><li>{0} item</ul>", "<pre>{0} code</pre>",
+        "<table><tr><td>{0}<td><ul><li><a href='#x{0}'>{0}</a></ul></table>",
+        "<dl><dt id={0}>{0}<dd>{0} text</dl>", "<h2 id=h{0}>{0}</h2>",
+        "<h3>{0}<a href='#'>#</a></h3>",
+        "<blockquote>{0}</blockquote>", "<div class=sidebar><p>{0} in a box</p></div>",
+        "<form>{0} <button>{0} button</button></form>", "<nav><a href=/>{0}</a></nav>",
+        "<p><code>{0}<br>second {0}</code></p>", "<object>{0} shown</object>", "<p>Copy</p>",
+        "<article><h4>{0}</h4><h3>Types</h3><p>{0} text</p></article>", "<p hidden>{0}</p>",
+        "<span class=math>\\({0}^2\\)</span>", "<div class=title>{0}</div>",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=12), st.sampled_from(["main", "article", "div", "body"]))
+def test_every_visible_word_is_kept_or_explained(pieces: list[str], name: str) -> None:
+    body = "".join(piece.format(f"word{number}") for number, piece in enumerate(pieces))
+    page = f"<title>Page</title><{name}><h1>Page</h1><p>{SENTENCE}</p>{body}</{name}>"
+    losses = audit_page(page.encode(), URL, "text/html").losses
+    assert not losses.lost_words
+    assert not losses.lost
+
+
+def test_the_audit_finds_a_word_that_is_lost() -> None:
+    html = f"<title>Page</title><main><h1>Page</h1><p>{SENTENCE}</p></main>"
+    reading = extract_reading(html.encode(), URL, "text/html", explain=True)
+    shown = html.replace("</main>", "<p>missing</p><ul><li>gone item</ul><pre>int x;</pre></main>")
+    losses = count_losses(shown, reading)
+    assert losses.lost_words == ("gone", "int", "item", "missing", "x")
+    assert dict(losses.lost) == {"code": ("intx",), "list item": ("goneitem",)}
+
+
+@given(pages())
 def test_the_same_page_gives_the_same_document(page: Generated) -> None:
     assert read(page.html) == read(page.html)
 
@@ -216,5 +258,5 @@ def test_signatures_in_paragraphs_of_source_code_are_kept() -> None:
 
 
 def test_the_main_element_is_kept_whatever_its_class() -> None:
-    assert judge("div", "withsidebar", "main") is Verdict.KEEP
-    assert judge("div", "withsidebar", "") is Verdict.DROP
+    assert verdict_of("div", "withsidebar", "main") is ElementVerdict.KEEP
+    assert verdict_of("div", "withsidebar", "") is ElementVerdict.DROP

@@ -183,12 +183,12 @@ def test_tables_that_lay_out_a_page_are_read_as_blocks() -> None:
     assert markdown("<table><tr><td>only<tr><td>column</table>") == "only\n\ncolumn"
 
 
-def test_math_is_text() -> None:
+def test_math_is_tex() -> None:
     html = """<p>so <span class=katex><span class=katex-mathml><math><semantics><mi>x</mi>
       <annotation encoding="application/x-tex">x^2</annotation></semantics></math></span>
       <span class=katex-html aria-hidden=true>x2</span></span> it is"""
-    assert markdown(html) == "so x^2 it is"
-    assert markdown("<p><math alttext='a+b'><mi>a</mi></math>") == "a+b"
+    assert markdown(html) == "so $x^2$ it is"
+    assert markdown("<p><math alttext='a+b'><mi>a</mi></math>") == "$a+b$"
 
 
 def test_headings_inside_other_elements() -> None:

@@ -12,7 +12,7 @@ from forager.extract.kinds import ContentKind
 from forager.extract.links import MAX_LINKS
 from forager.extract.metadata import MAX_TITLE_LENGTH, Refresh
 from forager.extract.page import PageFacts, extract_page
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 
 URL = "https://docs.example.org/guide/intro.html"
 HTML = "text/html; charset=utf-8"
@@ -138,7 +138,7 @@ def test_directives_of_header_and_page_add_up() -> None:
 def test_refresh(content: str, expected: tuple[str, float] | None) -> None:
     facts = read(f'<meta http-equiv=Refresh content="{content}">')
     path_and_delay = expected and Refresh(
-        NormalisedUrl(f"https://docs.example.org{expected[0]}"), expected[1]
+        NormalizedUrl(f"https://docs.example.org{expected[0]}"), expected[1]
     )
     assert facts.refresh == path_and_delay
 

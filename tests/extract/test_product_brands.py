@@ -6,7 +6,7 @@ import pytest
 
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
-from forager.extract.product.record import Product
+from forager.extract.product.product import Product
 
 
 def product_of(body: str) -> Product:

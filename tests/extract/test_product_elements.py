@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forager.extract.product.dom.codes import shown_spellings
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.view import DomView
 from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.product.page import ProductPage, open_page
 
@@ -63,7 +63,7 @@ def test_texts_are_those_that_are_shown() -> None:
         "<script>var a</script>one<style>b</style><p>two<select><option>c</option></select>"
         "<script src=x></script>three<textarea>d</textarea><noscript>e</noscript>" + "x" * 400
     )
-    assert [text for _, _, text in View(page).texts] == ["one", "two", "three"]
+    assert [text for _, _, text in DomView(page).texts] == ["one", "two", "three"]
 
 
 def test_the_title_is_that_of_the_head() -> None:
@@ -80,6 +80,6 @@ def test_comments_do_not_move_texts() -> None:
 
 
 def test_a_code_known_in_both_spellings_gets_no_third() -> None:
-    view = View(opened("<h1>Lamp</h1><p>203.604.40</p>"))
+    view = DomView(opened("<h1>Lamp</h1><p>203.604.40</p>"))
     assert list(shown_spellings(view, ["203.604.40", "20360440"])) == []
     assert [fact.value for fact in shown_spellings(view, ["20360440"])] == ["203.604.40"]

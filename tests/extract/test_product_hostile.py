@@ -12,7 +12,7 @@ from product_pages import linked, product_of, shop_page
 from forager.errors import InvalidInput
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
-from forager.extract.product.record import Product
+from forager.extract.product.product import Product
 
 _NAMES = [
     "@type", "@graph", "@id", "name", "offers", "price", "priceCurrency", "availability", "brand",

@@ -8,7 +8,7 @@ from product_pages import page_of, shop_page
 
 from forager.extract.product.extract import extract_product, find_facts
 from forager.extract.product.merge import claims_for, merge
-from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.product import Fact, FieldName
 
 PAGE = page_of(shop_page("<b class='price'>£49.90</b><button>Add to basket</button>"))
 

@@ -9,7 +9,7 @@ import pytest
 from product_pages import product_of
 
 from forager.extract.product.price import money_in
-from forager.extract.product.record import Availability, Product
+from forager.extract.product.product import Availability, Product
 
 NAME = "Trail Runner 3 Shoe"
 URL = "https://www.exampleshop.com/outdoor/trail-runner-3-shoe"

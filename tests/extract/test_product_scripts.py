@@ -8,7 +8,7 @@ from typing import Any
 
 from product_pages import product_of, shop_page
 
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 
 KETTLE = {
     "id": 48213,

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from product_pages import URL, linked, product_of, shop_page
 
-from forager.extract.product.record import Availability, ImageRole, Variant
+from forager.extract.product.product import Availability, ImageRole, Variant
 
 KETTLE = {
     "@context": "https://schema.org",
@@ -45,6 +45,14 @@ def test_every_field_of_json_ld() -> None:
     assert product.evidence["price"].origin == "json-ld:Product.offers"
     assert product.evidence["price"].confidence > 0.9
     assert product.confidence > 0.8
+
+
+def test_small_versions_of_pictures_are_thumbnails() -> None:
+    images = ["/thumbs/main.jpg", "/img/b.jpg", "/thumbnails/b.jpg", "/img/thumbelina.jpg"]
+    product = product_of(linked(json.dumps({**KETTLE, "image": images})))
+    roles = [image.role for image in product.images]
+    primary, gallery, thumbnail = ImageRole.PRIMARY, ImageRole.GALLERY, ImageRole.THUMBNAIL
+    assert roles == [primary, gallery, thumbnail, gallery]
 
 
 @pytest.mark.parametrize(

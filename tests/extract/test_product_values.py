@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.extract.product.availability import term_of, words_of
+from forager.extract.product.availability import availability_in, term_of
 from forager.extract.product.currency import country_hints, currency_of, iso_code
 from forager.extract.product.price import machine_amount, money_in, plain
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 from forager.extract.product.wording import (
     brand_of,
     category_of,
@@ -217,7 +217,7 @@ def test_terms_of_availability(term: object, meaning: Availability | None) -> No
     ],
 )
 def test_words_for_stock(text: str, meaning: Availability | None) -> None:
-    assert words_of(text) is meaning
+    assert availability_in(text) is meaning
 
 
 def test_names_are_one_clean_line() -> None:

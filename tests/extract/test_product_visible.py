@@ -8,7 +8,7 @@ import pytest
 from product_pages import BUY, URL, product_of, shop_page
 
 from forager.extract.product.likeness import is_product
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 
 
 def test_the_price_beside_the_heading() -> None:
@@ -63,13 +63,13 @@ def test_other_amounts_are_not_the_price(noise: str) -> None:
 def test_a_price_without_a_name_for_it() -> None:
     product = product_of(shop_page(f"<p>Free returns</p><p><b>£49.90</b></p>{BUY}"))
     assert product.price == Decimal("49.90")
-    apart = product_of(
+    apart_prices = product_of(
         "<html lang='zh-tw'><body><h1>銅壺 48213</h1>"
         "<td><span style='font: bold 27px serif'>294</span>"
         "<span> 元 </span></td></body></html>",
         "https://shop.example.tw/48213",
     )
-    assert (apart.price, apart.currency) == (Decimal(294), "TWD")
+    assert (apart_prices.price, apart_prices.currency) == (Decimal(294), "TWD")
 
 
 def test_what_the_page_shows_beats_what_its_data_forgot() -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from product_pages import BUY, linked, product_of, shop_page
 
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 
 DATA = (
     '{"@type": "Product", "name": "Copper kettle", "sku": "39481726", "offers":'

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from forager.extract.urls import (
     MAX_URL_LENGTH,
-    NormalisedUrl,
+    LinkResolver,
+    NormalizedUrl,
     Refusal,
-    Resolver,
-    explain_normalisation,
+    explain_normalization,
     join,
-    normalise,
+    normalize,
     with_scheme,
 )
 
@@ -58,7 +58,7 @@ urls = st.one_of(
     ],
 )
 def test_normalises(given_url: str, expected: str) -> None:
-    assert normalise(given_url, BASE) == expected
+    assert normalize(given_url, BASE) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,19 +76,19 @@ def test_normalises(given_url: str, expected: str) -> None:
     ],
 )
 def test_refuses_and_says_why(given_url: str, refusal: Refusal) -> None:
-    assert normalise(given_url) is refusal
+    assert normalize(given_url) is refusal
 
 
 def test_a_stray_percent_sign_does_not_become_an_escape() -> None:
-    assert normalise("http://a.org/%2%45") == "http://a.org/%2%45"
-    assert normalise("http://a.org/%%34%31") == "http://a.org/%%341"
+    assert normalize("http://a.org/%2%45") == "http://a.org/%2%45"
+    assert normalize("http://a.org/%%34%31") == "http://a.org/%%341"
 
 
 @given(urls, st.sampled_from([None, BASE, "http://[::1]:8080/a;b/%7Ec/?q"]))
 def test_normalising_twice_changes_nothing(url: str, base: str | None) -> None:
-    once = normalise(url, base)
+    once = normalize(url, base)
     if not isinstance(once, Refusal):
-        assert normalise(once) == once
+        assert normalize(once) == once
         assert len(once) <= MAX_URL_LENGTH
         once.encode("ascii")
 
@@ -101,7 +101,7 @@ def test_join_agrees_with_the_parser(url: str) -> None:
 
 @given(urls, st.sampled_from([BASE, "https://a.org/", "http://a.org:8080/x/~y/z"]))
 def test_the_resolver_agrees_with_normalise(url: str, base: str) -> None:
-    assert Resolver(NormalisedUrl(base)).resolve(url) == normalise(url, base)
+    assert LinkResolver(NormalizedUrl(base)).resolve(url) == normalize(url, base)
 
 
 simple_links = st.from_regex(
@@ -111,19 +111,19 @@ simple_links = st.from_regex(
 
 @given(simple_links)
 def test_the_resolver_agrees_with_normalise_on_simple_links(url: str) -> None:
-    assert Resolver(NormalisedUrl(BASE)).resolve(url) == normalise(url, BASE)
+    assert LinkResolver(NormalizedUrl(BASE)).resolve(url) == normalize(url, BASE)
 
 
 @given(urls, st.one_of(st.none(), urls))
 def test_explaining_ends_with_the_result(url: str, base: str | None) -> None:
-    result = normalise(url, base)
-    said = explain_normalisation(url, base)[-1]
+    result = normalize(url, base)
+    said = explain_normalization(url, base)[-1]
     expected = f"refused: {result.value}" if isinstance(result, Refusal) else f"result: {result}"
     assert said == expected
 
 
 def test_explains_every_step() -> None:
-    assert explain_normalisation("http://u:p@a.org:80/%7ex?utm_id=1&q=2&fbclid=3#top") == [
+    assert explain_normalization("http://u:p@a.org:80/%7ex?utm_id=1&q=2&fbclid=3#top") == [
         "parsed (host, port, dot segments, escapes): "
         "http://u:p@a.org/%7ex?utm_id=1&q=2&fbclid=3#top",
         "fragment dropped: http://u:p@a.org/%7ex?utm_id=1&q=2&fbclid=3",
@@ -132,12 +132,12 @@ def test_explains_every_step() -> None:
         "tracking parameters removed (utm_id, fbclid): http://a.org/~x?q=2",
         "result: http://a.org/~x?q=2",
     ]
-    assert explain_normalisation("tel:1") == ["refused: neither http nor https"]
+    assert explain_normalization("tel:1") == ["refused: neither http nor https"]
 
 
 @pytest.mark.parametrize("link", ["HTTPS:", "https:", "https:?a=1", "\t?a=1", "", " #x"])
 def test_links_that_need_the_whole_page_get_it(link: str) -> None:
-    assert Resolver(NormalisedUrl(BASE)).resolve(link) == normalise(link, BASE)
+    assert LinkResolver(NormalizedUrl(BASE)).resolve(link) == normalize(link, BASE)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.fetch.budgets import store
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import Given, Wanted
+from support.budgets import CrawlBudgets
 from support.sql import execute
 
 HOST = "shop.example"
 LATE = 0.1  # how much of a delay a request may be late
 MICROSECOND = 1e-6  # what the database's times are rounded to
-Open = Callable[..., Awaitable[Budgets]]
+Open = Callable[..., Awaitable[CrawlBudgets]]
 
 
 def closest(times: Sequence[float]) -> float:
@@ -46,7 +46,7 @@ async def exchange_with(database: Database, holder: UUID, wanted: Wanted) -> Giv
     return answer.given[wanted.domain_id]
 
 
-async def granted(budgets: Budgets, proxy_id: int, count: int) -> list[float]:
+async def granted(budgets: CrawlBudgets, proxy_id: int, count: int) -> list[float]:
     times = []
     for _ in range(count):
         with await budgets.acquire(HOST, proxy_id=proxy_id) as slot:

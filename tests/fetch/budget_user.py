@@ -17,6 +17,7 @@ from uuid import uuid4
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.view import BudgetView
 from forager.logs import configure_logs
 
 
@@ -34,19 +35,18 @@ async def main(url: str, options: Options) -> None:
     numbers = iter(range(options.count))
     async with (
         Database(url, name="forager budget user") as database,
-        Budgets(
-            database, holder=uuid4(), delay=options.delay, concurrency=options.concurrency
-        ) as budgets,
+        Budgets(database, holder=uuid4()) as budgets,
     ):
+        view = BudgetView(budgets, delay=options.delay, concurrency=options.concurrency)
         async with database.connection():
             print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         async with asyncio.TaskGroup() as group:
             for _ in range(options.workers):
-                group.create_task(work(budgets, options, numbers))
+                group.create_task(work(view, options, numbers))
 
 
-async def work(budgets: Budgets, options: Options, numbers: Iterator[int]) -> None:
+async def work(budgets: BudgetView, options: Options, numbers: Iterator[int]) -> None:
     for _ in numbers:  # shared by all workers
         with await budgets.acquire(options.host) as slot:
             await asyncio.sleep(options.hold)

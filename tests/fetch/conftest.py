@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import uvloop
@@ -14,15 +13,15 @@ import uvloop
 from fetch.budget_rows import Open
 from fetch.proxy_rows import LOCAL, OPTIONS
 from forager.db.database import Database
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.proxies.service import Proxies, ProxyPool
-from forager.fetch.response import Limits
+from forager.fetch.response import ResponseLimits
 from forager.secrets import Vault
 from forager.settings import Settings
 from servers.hostile import HostileServer
+from support.budgets import CrawlBudgets
 
 
 def pytest_asyncio_loop_factories(
@@ -32,7 +31,7 @@ def pytest_asyncio_loop_factories(
     return {"uvloop": uvloop.new_event_loop}
 
 
-QUICK = Limits(connect=5, read=5, total=10, body=1024 * 1024)
+QUICK = ResponseLimits(connect=5, read=5, total=10, body=1024 * 1024)
 
 
 @pytest.fixture
@@ -54,9 +53,11 @@ async def client() -> AsyncIterator[Client]:
 async def open_budgets(database: Database) -> AsyncIterator[Open]:
     async with AsyncExitStack() as stack:
 
-        async def open_one(*, delay: float | None = 0.0, concurrency: int | None = None) -> Budgets:
+        async def open_one(
+            *, delay: float | None = 0.0, concurrency: int | None = None
+        ) -> CrawlBudgets:
             return await stack.enter_async_context(
-                Budgets(database, holder=uuid4(), delay=delay, concurrency=concurrency)
+                CrawlBudgets(database, delay=delay, concurrency=concurrency)
             )
 
         yield open_one

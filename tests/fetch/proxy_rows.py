@@ -8,7 +8,7 @@ from forager.db.database import Database
 from forager.errors import RotateProxy
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.record import ProxyRecord, ProxySpec
+from forager.fetch.proxies.proxy import ProxyRecord, ProxySpec
 from forager.fetch.proxies.service import FAILURES_ALLOWED, Proxies, ProxyPool
 from forager.fetch.response import Request
 from support.sql import execute

@@ -1,4 +1,4 @@
-"""Budgets exchange permits with the database, and share them between holders."""
+"""CrawlBudgets exchange permits with the database, and share them between holders."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from fetch.budget_rows import HOST, Open, add_row, exchange_with
 from forager.db.database import Database
 from forager.fetch.budgets import store
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import Answers, Wanted
+from support.budgets import CrawlBudgets
 from support.sql import execute
 from support.waiting import eventually
 
@@ -74,7 +74,7 @@ async def test_a_locked_row_delays_no_other_host(database: Database, open_budget
 
 
 async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
-    async with Budgets(database, holder=uuid4(), delay=0.0, concurrency=None, at_once=2) as budgets:
+    async with CrawlBudgets(database, delay=0.0, concurrency=None, at_once=2) as budgets:
         slots = [await budgets.acquire(f"{n}.example") for n in range(2)]
         waiting = asyncio.create_task(budgets.acquire(HOST))
         await eventually(lambda: budgets.waiting_to_send == 1)

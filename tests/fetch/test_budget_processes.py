@@ -24,7 +24,7 @@ from forager.db.pool import limits_transactions
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.exchange import Answers, Given, Wanted
-from forager.fetch.budgets.slots import HostResting
+from forager.fetch.budgets.slots import HostThrottled
 from support.sql import execute
 from support.waiting import LIMIT
 
@@ -157,7 +157,7 @@ async def test_permits_of_a_killed_process_come_back(
     assert await user.next() is not None
     await user.kill()
     budgets = await open_budgets()
-    with pytest.raises(HostResting, match="connections"):
+    with pytest.raises(HostThrottled, match="connections"):
         await budgets.acquire(HOST, max_wait=0.1)
     # what time would do
     await execute(database, "UPDATE domain_permits SET expires_at = now() WHERE permits > 0")

@@ -1,4 +1,4 @@
-"""Each pair of host and proxy has a pace of its own."""
+"""Each pair of host and proxy has a separate pace."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from fetch.budget_rows import HOST, Open, add_row, column, exchange_with
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.accounts import FRESH_FOR
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import Answers, ServerClock, Wanted
-from forager.fetch.budgets.slots import HostResting, Lane, Window
-from support.budgets import renew
+from forager.fetch.budgets.slots import HostThrottled, RequestLane, SlotWindow
+from forager.fetch.budgets.store import FURTHEST_AHEAD, block_domain
+from support.budgets import CrawlBudgets, renew
 from support.sql import execute
 from support.waiting import eventually
 
@@ -27,10 +27,10 @@ async def test_a_slot_too_far_away_is_refused_and_not_used_up(
     (await budgets.acquire(HOST)).release()
     reserved = await column(database, "next_slot_at")
     for _ in range(3):
-        with pytest.raises(HostResting, match="one request is allowed in 120 s") as resting:
+        with pytest.raises(HostThrottled, match="one request is allowed in 120 s") as throttled:
             await budgets.acquire(HOST)
         # a slot begins later by the time that an answer of the database may take
-        assert 60 < resting.value.seconds <= 120 + FRESH_FOR
+        assert 60 < throttled.value.seconds <= 120 + FRESH_FOR
     assert await column(database, "next_slot_at") == reserved
 
 
@@ -38,7 +38,7 @@ async def test_one_waits_for_a_connection(open_budgets: Open) -> None:
     budgets = await open_budgets(concurrency=1)
     slot = await budgets.acquire(HOST)
     waiting = asyncio.create_task(budgets.acquire(HOST))
-    with pytest.raises(HostResting, match="connections"):
+    with pytest.raises(HostThrottled, match="connections"):
         await budgets.acquire(HOST, max_wait=0.05)
     assert not waiting.done()
     slot.release()
@@ -60,7 +60,7 @@ async def test_a_cancelled_waiter_leaves_nothing_behind(open_budgets: Open) -> N
     (await waiting[2]).release()
 
 
-async def cancel_while_reserved(database: Database, budgets: Budgets) -> None:
+async def cancel_while_reserved(database: Database, budgets: CrawlBudgets) -> None:
     """Reserve a slot ahead, and cancel its request before the slot is due.
 
     On a busy machine the slot may be due before it is seen as reserved; then it is tried again.
@@ -164,7 +164,7 @@ async def test_a_background_request_reserves_nothing_while_pages_wait(
     before = await column(database, "next_slot_at")
     await reserve(database, domain_id, uuid4(), slots=0, waiting=3)
     images = await open_budgets()
-    with pytest.raises(HostResting):
+    with pytest.raises(HostThrottled):
         await images.acquire(HOST, background=True, max_wait=0.2)
     assert await column(database, "next_slot_at") == before
 
@@ -176,11 +176,11 @@ async def test_a_long_retry_after_is_reported_at_once(
     with await first.acquire(HOST) as slot:
         slot.slow_down(3600)
         assert list(first.rooms({}).values()) == [0]
-    with pytest.raises(HostResting, match="Retry-After") as resting:
+    with pytest.raises(HostThrottled, match="Retry-After") as throttled:
         await first.acquire(HOST)
-    assert 3000 < resting.value.seconds <= 3600
+    assert 3000 < throttled.value.seconds <= 3600
     await renew(first, HOST)
-    with pytest.raises(HostResting, match="Retry-After"):
+    with pytest.raises(HostThrottled, match="Retry-After"):
         await second.acquire(HOST)
 
 
@@ -209,8 +209,8 @@ def test_a_clock_that_was_set_is_believed() -> None:
 
 
 def test_slots_not_used_in_time_are_lost() -> None:
-    lane = Lane()
-    lane.add(Window(due=10.0, last=12.0, delay=1.0))
+    lane = RequestLane()
+    lane.add(SlotWindow(due=10.0, last=12.0, delay=1.0))
     assert lane.ready_at(9.0) == 10.0
     lane.use(10.05)
     assert lane.ready_at(10.1) == 11.0
@@ -220,17 +220,76 @@ def test_slots_not_used_in_time_are_lost() -> None:
 
 
 def test_a_late_request_pushes_the_next() -> None:
-    lane = Lane()
-    lane.add(Window(due=10.0, last=20.0, delay=1.0))
+    lane = RequestLane()
+    lane.add(SlotWindow(due=10.0, last=20.0, delay=1.0))
     lane.use(13.5)
     assert lane.ready_at(13.6) == pytest.approx(14.4)
 
 
 def test_what_a_slow_down_made_invalid_is_dropped() -> None:
-    lane = Lane()
-    lane.add(Window(due=10.0, last=12.0, delay=1.0))
+    lane = RequestLane()
+    lane.add(SlotWindow(due=10.0, last=12.0, delay=1.0))
     lane.drop(before=11.0)
     assert lane.ready_at(9.0) == float("inf")
-    lane.add(Window(due=10.0, last=12.0, delay=1.0))
+    lane.add(SlotWindow(due=10.0, last=12.0, delay=1.0))
     lane.drop(faster_than=2.0)
     assert lane.ready_at(9.0) == float("inf")
+
+
+# --- a clock that was set back -----------------------------------------------------------------
+
+
+def _wanted(domain_id: int, *, delay: float) -> Wanted:
+    return Wanted(domain_id, delay, 5, 0.0, 1, {}, 10.0, 0, Answers())
+
+
+async def test_a_clock_set_back_does_not_strand_a_host(
+    database: Database, open_budgets: Open
+) -> None:
+    await add_row(database, crawl_delay_seconds=2)
+    (await (await open_budgets()).acquire(HOST)).release()
+    await execute(
+        database, "UPDATE domains SET next_slot_at = next_slot_at + interval '1 day' RETURNING 1"
+    )
+    domain_id = await column(database, "id")
+    given = await exchange_with(database, uuid4(), _wanted(domain_id, delay=2.0))
+    ahead = "extract(epoch FROM next_slot_at - clock_timestamp())::float8"
+    assert await column(database, ahead) < 2 + FURTHEST_AHEAD
+    assert given.slots == 0  # the reservation may have been a real one
+
+
+async def test_a_block_from_a_clock_that_was_ahead_is_ignored(database: Database) -> None:
+    domain_id = await add_row(database)
+    async with database.connection() as connection:
+        await block_domain(connection, domain_id, 7 * 86_400)
+    given = await exchange_with(database, uuid4(), _wanted(domain_id, delay=1.0))
+    assert given.slots == 0, "a host may ask for days"
+    assert given.blocked_until is not None
+    await execute(
+        database,
+        "UPDATE domains SET blocked_at = blocked_at + interval '1 day',"
+        " blocked_until = blocked_until + interval '1 day' RETURNING 1",
+    )
+    given = await exchange_with(database, uuid4(), _wanted(domain_id, delay=1.0))
+    assert given.slots == 1
+    assert await column(database, "blocked_until") is None
+
+
+async def test_a_longer_delay_of_another_runner_is_kept(database: Database) -> None:
+    """A slot that was reserved under a long delay is far away, and no error of a clock."""
+    domain_id = await add_row(database)
+    await exchange_with(database, uuid4(), _wanted(domain_id, delay=3000.0))
+    before = await column(database, "next_slot_at")
+    given = await exchange_with(database, uuid4(), _wanted(domain_id, delay=1.0))
+    assert given.slots == 0
+    assert await column(database, "next_slot_at") == before
+
+
+async def test_permits_of_a_clock_that_was_ahead_do_not_count(database: Database) -> None:
+    domain_id = await add_row(database, max_concurrent_requests=1)
+    await exchange_with(database, uuid4(), _wanted(domain_id, delay=0.0))
+    await execute(
+        database, "UPDATE domain_permits SET expires_at = expires_at + interval '1 day' RETURNING 1"
+    )
+    given = await exchange_with(database, uuid4(), _wanted(domain_id, delay=0.0))
+    assert given.permits == 1

@@ -9,9 +9,8 @@ import pytest
 from fetch.budget_rows import HOST, Open, add_row, column
 from forager.db.database import Database
 from forager.fetch.budgets import store
-from forager.fetch.budgets.budget import Budgets
-from forager.fetch.budgets.slots import HostResting
-from support.budgets import renew
+from forager.fetch.budgets.slots import HostThrottled
+from support.budgets import CrawlBudgets, renew
 from support.sql import execute
 
 
@@ -60,7 +59,7 @@ async def test_each_good_answer_adds_to_the_rate(database: Database, open_budget
 
 
 async def report(
-    budgets: Budgets, *, good: int = 0, errors: int = 0, is_retry: bool = False
+    budgets: CrawlBudgets, *, good: int = 0, errors: int = 0, is_retry: bool = False
 ) -> None:
     """Report answers to one host as single requests, without their delays."""
     account = budgets._hosts[HOST].account
@@ -146,7 +145,7 @@ async def test_a_recovered_host_gets_requests_immediately(
     await add_row(database, slow_delay=300)
     budgets = await open_budgets()
     with await budgets.acquire(HOST) as slot:
-        with pytest.raises(HostResting, match="slowed down"):
+        with pytest.raises(HostThrottled, match="slowed down"):
             await budgets.acquire(HOST)
         slot.succeeded()
         for _ in range(9):

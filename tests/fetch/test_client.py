@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from forager.errors import ErrorKind, GiveUp, Retry, SlowDown, WorkFailed
+from forager.errors import ErrorKind, GiveUp, Retry, SlowDown, StaleConnection, WorkFailed
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.response import Limits, Method, Request
+from forager.fetch.response import Method, Request, ResponseLimits
 from servers.certificates import Authority
 from servers.hostile import ETAG, LAST_MODIFIED, PAGE, HostileServer, bomb
 
 LOCAL = GuardPolicy(allow_private=True)
 
 
-async def failure(client: Client, url: str, limits: Limits | None = None) -> WorkFailed:
+async def failure(client: Client, url: str, limits: ResponseLimits | None = None) -> WorkFailed:
     with pytest.raises(WorkFailed) as caught:
         await client.fetch(Request(url, limits=limits))
     return caught.value
@@ -166,19 +166,40 @@ async def test_misbehaviour_is_classified(
     assert (await client.fetch(Request(f"{server.url}/ok"))).body == PAGE
 
 
+@pytest.mark.parametrize("path", ["reset", "reset-body", "close", "garbage"])
+async def test_a_request_is_sent_once(client: Client, server: HostileServer, path: str) -> None:
+    await failure(client, f"{server.url}/{path}")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("path", ["reset", "close"])
+async def test_a_kept_connection_that_breaks_is_reported_as_stale(
+    client: Client, server: HostileServer, path: str
+) -> None:
+    await client.fetch(Request(f"{server.url}/ok"))
+    assert type(await failure(client, f"{server.url}/{path}")) is StaleConnection
+    assert len(server.requests) == 2
+    # a form that was posted may have had an effect
+    await client.fetch(Request(f"{server.url}/ok"))
+    with pytest.raises(Retry) as caught:
+        await client.fetch(Request(f"{server.url}/{path}", method=Method.POST))
+    assert type(caught.value) is Retry
+    assert len(server.requests) == 4
+
+
 @pytest.mark.parametrize(
     ("path", "limits", "words"),
     [
-        ("silent", Limits(read=0.1), "nothing for 0.1 s"),
-        ("slow-head", Limits(read=0.1), "nothing for 0.1 s"),
-        ("drip", Limits(read=0.1), "nothing for 0.1 s"),
-        ("silent", Limits(total=0.4), "complete within 0.4 s"),
-        ("drip", Limits(total=0.4), "complete within 0.4 s"),
-        ("slow-head", Limits(total=0.4), "complete within 0.4 s"),
+        ("silent", ResponseLimits(read=0.1), "nothing for 0.1 s"),
+        ("slow-head", ResponseLimits(read=0.1), "nothing for 0.1 s"),
+        ("drip", ResponseLimits(read=0.1), "nothing for 0.1 s"),
+        ("silent", ResponseLimits(total=0.4), "complete within 0.4 s"),
+        ("drip", ResponseLimits(total=0.4), "complete within 0.4 s"),
+        ("slow-head", ResponseLimits(total=0.4), "complete within 0.4 s"),
     ],
 )
 async def test_silence_ends_in_a_timeout(
-    client: Client, server: HostileServer, path: str, limits: Limits, words: str
+    client: Client, server: HostileServer, path: str, limits: ResponseLimits, words: str
 ) -> None:
     error = await failure(client, f"{server.url}/{path}", limits)
     assert (type(error), error.kind) == (Retry, ErrorKind.TIMEOUT)
@@ -194,7 +215,7 @@ async def test_a_byte_at_a_time_ends_by_the_total_limit(
             await asyncio.sleep(0.02)
 
     dripping = asyncio.create_task(trickle())
-    error = await failure(client, f"{server.url}/drip", Limits(read=5, total=0.5))
+    error = await failure(client, f"{server.url}/drip", ResponseLimits(read=5, total=0.5))
     dripping.cancel()
     assert error.kind is ErrorKind.TIMEOUT
     assert "complete within 0.5 s" in error.message
@@ -218,7 +239,7 @@ async def test_huge_bodies_cost_little_memory_and_little_traffic(
 
 async def test_the_head_as_a_whole_is_limited(client: Client, server: HostileServer) -> None:
     query = "&".join(f"X-{n}={'x' * 1000}" for n in range(5))
-    limits = Limits(header_bytes=4000)
+    limits = ResponseLimits(header_bytes=4000)
     error = await failure(client, f"{server.url}/status/200?{query}", limits)
     assert error.kind is ErrorKind.TOO_LARGE
 
@@ -248,7 +269,7 @@ async def test_a_header_cannot_smuggle_another(client: Client, server: HostileSe
 @pytest.mark.parametrize("name", ["connect", "read", "total", "body"])
 def test_a_limit_of_zero_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        Limits(**{name: 0})
+        ResponseLimits(**{name: 0})
 
 
 # --- TLS ---------------------------------------------------------------------------------------
@@ -274,7 +295,7 @@ async def tls_client(authority: Authority) -> AsyncIterator[Client]:
     options = ClientOptions(
         user_agent="t",
         guard=LOCAL,
-        limits=Limits(connect=5, total=10),
+        limits=ResponseLimits(connect=5, total=10),
         resolver=Everywhere(),
         tls=authority.client_context(),
     )
@@ -312,6 +333,6 @@ async def test_plain_text_where_tls_was_expected(tls_client: Client, server: Hos
 
 async def test_a_handshake_that_never_comes(tls_client: Client, server: HostileServer) -> None:
     url = f"https://good.example:{server.port}/ok"
-    error = await failure(tls_client, url, Limits(connect=0.2))
+    error = await failure(tls_client, url, ResponseLimits(connect=0.2))
     assert (type(error), error.kind) == (Retry, ErrorKind.TIMEOUT)
     assert "no connection within 0.2 s" in error.message

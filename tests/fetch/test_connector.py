@@ -8,8 +8,8 @@ from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.record import ProxyScheme, ProxySpec
-from forager.fetch.response import Limits, Request
+from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
+from forager.fetch.response import Request, ResponseLimits
 from servers.certificates import Authority
 from servers.hostile import PAGE, HostileServer, SilentServer
 from servers.proxies import HttpProxy, Socks5Proxy
@@ -38,7 +38,7 @@ class LocalProxy:
 def new_client(authority: Authority, proxy_guard: GuardPolicy | None = None) -> Client:
     options = ClientOptions(
         "t",
-        limits=Limits(connect=5, read=5, total=10),
+        limits=ResponseLimits(connect=5, read=5, total=10),
         proxy_guard=proxy_guard or GuardPolicy(allow_private=True),
         resolver=LocalProxy(),
         tls=authority.client_context(),
@@ -120,7 +120,7 @@ async def test_a_dead_proxy_is_rotated(authority: Authority, scheme: str) -> Non
 async def test_a_proxy_that_never_answers_is_rotated(authority: Authority, scheme: str) -> None:
     async with SilentServer() as server, new_client(authority) as client:
         silent = ProxySpec(ProxyScheme(scheme), "proxy.example", server.port)
-        request = Request("https://site.example/", proxy=silent, limits=Limits(connect=0.2))
+        request = Request("https://site.example/", proxy=silent, limits=ResponseLimits(connect=0.2))
         with pytest.raises(RotateProxy) as caught:
             await client.fetch(request)
     assert caught.value.kind is ErrorKind.TIMEOUT
@@ -133,7 +133,7 @@ async def test_what_is_no_proxy_is_rotated(
 ) -> None:
     server.greeting = greeting
     wrong = ProxySpec(ProxyScheme(scheme), "proxy.example", server.port)
-    request = Request("https://site.example/", proxy=wrong, limits=Limits(connect=0.5))
+    request = Request("https://site.example/", proxy=wrong, limits=ResponseLimits(connect=0.5))
     async with new_client(authority) as client:
         with pytest.raises(RotateProxy):
             await client.fetch(request)

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.domains.service import DomainChanges, Domains, domain_name
-from support.budgets import renew
+from support.budgets import CrawlBudgets, renew
 
 
 @pytest.fixture
@@ -115,7 +112,7 @@ async def test_what_is_slowed_down_is_shown_and_can_be_forgotten(
     domains: Domains, database: Database
 ) -> None:
     await domains.add("calm.example")
-    async with Budgets(database, holder=uuid4(), delay=0, concurrency=4) as budgets:
+    async with CrawlBudgets(database, delay=0, concurrency=4) as budgets:
         with await budgets.acquire("slow.example") as slot:
             slot.slow_down(None)
         with await budgets.acquire("busy.example") as slot:
@@ -133,7 +130,7 @@ async def test_what_is_slowed_down_is_shown_and_can_be_forgotten(
 
 
 async def test_a_change_reaches_a_running_crawl(domains: Domains, database: Database) -> None:
-    async with Budgets(database, holder=uuid4(), delay=0, concurrency=4) as budgets:
+    async with CrawlBudgets(database, delay=0, concurrency=4) as budgets:
         (await budgets.acquire("shop.example")).release()
         await domains.set("shop.example", DomainChanges(delay=3, concurrency=2))
         await renew(budgets, "shop.example")

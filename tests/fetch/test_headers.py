@@ -41,3 +41,9 @@ def test_what_is_no_header_is_refused(name: str, value: str) -> None:
 def test_other_headers_are_taken() -> None:
     headers = {"Authorization": "Bearer x", "Cookie": "a=b\tc", "X-Test": "ä"}
     assert crawl_options({"urls": [START], "headers": headers}).headers == headers
+
+
+@pytest.mark.parametrize("agent", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\x7f"])
+def test_a_user_agent_is_a_header_value_too(agent: str) -> None:
+    with pytest.raises(InvalidInput, match="line break or another control character"):
+        crawl_options({"urls": ["https://a.example/"], "user_agent": agent})

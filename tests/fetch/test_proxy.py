@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from forager.errors import InvalidInput
-from forager.fetch.proxies.record import ProxyScheme, ProxySpec
+from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
 
 
 def test_reads_every_part() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forager.errors import InvalidInput
-from forager.fetch.proxies.record import parse_cost
+from forager.fetch.proxies.proxy import parse_cost
 
 
 @pytest.mark.parametrize(

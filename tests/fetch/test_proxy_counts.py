@@ -7,7 +7,7 @@ import pytest
 from fetch.proxy_rows import LOCAL, add, record
 from forager.db.database import Database, SessionLimits
 from forager.errors import DatabaseUnavailable
-from forager.fetch.proxies.record import Tally
+from forager.fetch.proxies.proxy import Tally
 from forager.fetch.proxies.service import Proxies, ProxyPool
 from forager.secrets import Vault
 
@@ -21,14 +21,14 @@ async def test_counts_are_written_together(proxies: Proxies, pool: ProxyPool) ->
     assert (await record(proxies, a)).success_count == 0
     assert await pool.run_once() == []
     one, two = (await proxies.page(limit=2)).items
-    assert (one.success_count, one.failure_count, one.consecutive_failures) == (2, 1, 1)
+    assert (one.success_count, one.total_failures, one.failure_count) == (2, 1, 1)
     assert (one.avg_response_time_ms, one.last_failure_reason) == (150, "refused")
     assert None not in (one.last_success_at, one.last_failure_at)
     assert (two.success_count, two.avg_response_time_ms, two.last_success_at) == (0, None, None)
     pool.succeeded(a, 300)
     await pool.run_once()
     one = await record(proxies, a)
-    assert (one.avg_response_time_ms, one.consecutive_failures) == (200, 0)
+    assert (one.avg_response_time_ms, one.total_failures, one.failure_count) == (200, 1, 0)
 
 
 async def test_an_absurd_time_spoils_nothing(proxies: Proxies, pool: ProxyPool) -> None:
@@ -60,7 +60,7 @@ async def test_counts_survive_a_database_that_cannot_take_them(
         pool.failed(a, "second")
         await pool.run_once()
     kept = await record(proxies, a)
-    assert (kept.failure_count, kept.consecutive_failures) == (2, 2)
+    assert (kept.total_failures, kept.failure_count) == (2, 2)
     assert kept.last_failure_reason == "second"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from fetch.proxy_rows import LOCAL, add, picked_id
 from forager.db.database import Database
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies, ProxyPool, proxy_guard
 from forager.secrets import Vault
 from support.sql import execute

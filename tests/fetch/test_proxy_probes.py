@@ -10,7 +10,7 @@ import pytest
 from fetch.proxy_rows import LOCAL, OPTIONS, PASSWORD, add
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxies.probe import ProbeResult, probe
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from servers.base import LoopbackServer
 from servers.certificates import Authority

@@ -25,7 +25,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound, RotateProxy
 from forager.fetch.client import Client
 from forager.fetch.proxies.probe import ProxyProber
-from forager.fetch.proxies.record import ProxySpec, ProxyState
+from forager.fetch.proxies.proxy import ProxySpec, ProxyState
 from forager.fetch.proxies.service import Proxies, ProxyPool, parse_address
 from forager.fetch.response import Request
 from forager.logs import configure_logs

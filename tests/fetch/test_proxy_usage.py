@@ -10,15 +10,13 @@ import pytest
 
 from fetch.proxy_rows import LOCAL, OPTIONS
 from forager.db.database import Database
-from forager.db.ids import new_id
 from forager.db.retention import delete_rows
 from forager.errors import InvalidInput, NotFound, Retry
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.fetch.proxies.costs import CostLine, UsageLog, report_costs
 from forager.fetch.proxies.probe import ProxyProber
-from forager.fetch.proxies.record import ProxySpec, parse_cost
+from forager.fetch.proxies.proxy import ProxySpec, parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges, ProxyPool
 from forager.fetch.proxies.store.usage import OLD_USAGE
 from forager.fetch.response import Request
@@ -26,6 +24,7 @@ from forager.fetch.sender import Sender
 from forager.secrets import Vault
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy
+from support.budgets import CrawlBudgets
 from support.sql import execute
 
 
@@ -70,7 +69,7 @@ async def test_each_request_through_a_proxy_is_counted(
         async with (
             ProxyPool(database, vault, LOCAL) as pool,
             Client(OPTIONS) as client,
-            Budgets(database, holder=new_id(), delay=0.0, concurrency=5) as budgets,
+            CrawlBudgets(database, delay=0.0, concurrency=5) as budgets,
         ):
             sender = Sender(client, budgets, pool)
             first = await sender.send(Request(f"{site.url}/ok"), None)
@@ -91,7 +90,7 @@ async def test_what_a_proxy_refuses_is_not_counted(
     async with (
         ProxyPool(database, vault, LOCAL) as pool,
         Client(OPTIONS) as client,
-        Budgets(database, holder=new_id(), delay=0.0, concurrency=5) as budgets,
+        CrawlBudgets(database, delay=0.0, concurrency=5) as budgets,
     ):
         with pytest.raises(Retry):
             await Sender(client, budgets, pool).send(Request(f"{site.url}/ok"), None)

@@ -4,8 +4,8 @@ import pytest
 
 from forager.errors import ErrorKind, GiveUp
 from forager.fetch.client import Client
+from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request
-from forager.fetch.sender import Hop, follow
 from servers.hostile import ETAG, PAGE, HostileServer
 
 

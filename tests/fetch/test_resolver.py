@@ -10,7 +10,7 @@ from forager.errors import ErrorKind, GiveUp, Retry
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import SystemResolver
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.response import Limits, Request
+from forager.fetch.response import Request, ResponseLimits
 from servers.hostile import PAGE, HostileServer
 
 
@@ -33,7 +33,7 @@ class Zone:
 
 
 def options(zone: Zone, guard: GuardPolicy | None = None) -> ClientOptions:
-    limits = Limits(connect=2, read=2, total=5)
+    limits = ResponseLimits(connect=2, read=2, total=5)
     return ClientOptions("t", limits=limits, guard=guard or GuardPolicy(), resolver=zone)
 
 

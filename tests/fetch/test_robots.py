@@ -11,7 +11,7 @@ from forager.fetch.robots.rules import (
     MAX_CRAWL_DELAY,
     SIZE_LIMIT,
     Robots,
-    Verdict,
+    RuleVerdict,
     parse_robots,
     product_token,
 )
@@ -24,14 +24,16 @@ def allowed(text: str, path: str, agent: str = "Forager") -> bool:
 
 
 def test_an_empty_file_allows_everything() -> None:
-    assert parse_robots(b"").verdict(HOST, "Forager") == Verdict(True)
+    assert parse_robots(b"").verdict(HOST, "Forager") == RuleVerdict(True)
 
 
 def test_the_verdict_names_rule_and_line() -> None:
     robots = parse_robots(b"# rules\r\nUser-agent: *\r\rDisallow: /private # secret\nAllow: /p\n")
-    assert robots.verdict(f"{HOST}/private/x", "Forager") == Verdict(False, "Disallow: /private", 4)
-    assert robots.verdict(f"{HOST}/page", "Forager") == Verdict(True, "Allow: /p", 5)
-    assert robots.verdict(f"{HOST}/other", "Forager") == Verdict(True)
+    assert robots.verdict(f"{HOST}/private/x", "Forager") == RuleVerdict(
+        False, "Disallow: /private", 4
+    )
+    assert robots.verdict(f"{HOST}/page", "Forager") == RuleVerdict(True, "Allow: /p", 5)
+    assert robots.verdict(f"{HOST}/other", "Forager") == RuleVerdict(True)
 
 
 def test_the_longest_rule_decides_and_allow_wins_a_tie() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from uuid import uuid4
 
 import pytest
 
@@ -10,13 +9,13 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import DomainInactive
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.robots import gate as robots_gate
 from forager.fetch.robots.gate import RobotsGate, origin_of
 from forager.fetch.sender import Sender
 from servers.base import LoopbackServer
+from support.budgets import CrawlBudgets
 from support.sql import execute
 
 AGENT = "ForagerTest/1.0 (+https://forager.example)"
@@ -65,13 +64,13 @@ async def host() -> AsyncIterator[RobotsServer]:
 
 
 @pytest.fixture
-async def budgets(database: Database) -> AsyncIterator[Budgets]:
-    async with Budgets(database, holder=uuid4(), delay=None, concurrency=None) as running:
+async def budgets(database: Database) -> AsyncIterator[CrawlBudgets]:
+    async with CrawlBudgets(database, delay=None, concurrency=None) as running:
         yield running
 
 
 @pytest.fixture
-def open_gate(database: Database, budgets: Budgets, client: Client) -> Gate:
+def open_gate(database: Database, budgets: CrawlBudgets, client: Client) -> Gate:
     """A gate as another process would have: nothing in memory yet."""
 
     def open_one(*, ignore: bool = False) -> RobotsGate:
@@ -145,7 +144,7 @@ async def test_a_busy_host_defers_and_is_obeyed_once_it_answers(
 
 
 async def test_a_refusal_slows_the_whole_host_down(
-    gate: RobotsGate, host: RobotsServer, budgets: Budgets
+    gate: RobotsGate, host: RobotsServer, budgets: CrawlBudgets
 ) -> None:
     host.answer("429 Too Many Requests\r\nRetry-After: 3000")
     deferred = await gate.verdict(f"{host.url}/")
@@ -173,7 +172,7 @@ async def test_a_remembered_failure_does_not_grow_with_each_check(gate: RobotsGa
 
 
 async def test_a_resting_host_defers(
-    open_gate: Gate, host: RobotsServer, database: Database, budgets: Budgets
+    open_gate: Gate, host: RobotsServer, database: Database, budgets: CrawlBudgets
 ) -> None:
     with await budgets.acquire(host_of(host.url)) as slot:
         slot.slow_down(500)
@@ -244,7 +243,7 @@ async def test_robots_can_be_ignored(open_gate: Gate, host: RobotsServer) -> Non
 
 
 async def test_what_the_guard_refuses_is_refused_here(
-    database: Database, budgets: Budgets, host: RobotsServer
+    database: Database, budgets: CrawlBudgets, host: RobotsServer
 ) -> None:
     async with Client(ClientOptions(user_agent=AGENT)) as guarded:
         gate = RobotsGate(database, Sender(guarded, budgets), user_agent=AGENT)
@@ -287,8 +286,8 @@ async def test_the_oldest_rules_make_room(
     await gate.verdict(f"{host.url}/")
     for port in range(1, 9):
         await gate.verdict(f"http://127.0.0.1:{port}/")  # nothing answers there
-    assert 1 <= len(gate._origins) <= 4
-    assert f"{host.url}" not in gate._origins
+    assert 1 <= len(gate._robots._origins) <= 4
+    assert f"{host.url}" not in gate._robots._origins
     assert not (await gate.verdict(f"{host.url}/private/")).allowed
     assert len(host.asked) == 1  # the database has the rules
 

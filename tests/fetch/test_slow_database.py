@@ -6,10 +6,9 @@ import pytest
 
 from chaos.connection_proxy import ConnectionProxy
 from forager.db.database import Database
-from forager.db.ids import new_id
 from forager.fetch.budgets.accounts import FRESH_FOR, DomainAccount
-from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import ServerClock
+from support.budgets import CrawlBudgets
 
 HOST = "slow-database.example"
 
@@ -19,7 +18,7 @@ async def test_an_answer_later_than_its_slot(database_url: str, delay: float) ->
     """One who waits alone gets one slot, and it is over when the database's answer arrives."""
     async with ConnectionProxy(database_url) as line, Database(line.url, max_size=4) as database:
         line.delay = 0.03
-        async with Budgets(database, holder=new_id(), delay=delay, concurrency=2) as budgets:
+        async with CrawlBudgets(database, delay=delay, concurrency=2) as budgets:
             for _ in range(3):
                 (await budgets.acquire(HOST, max_wait=50.0)).release()
 

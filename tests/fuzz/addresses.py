@@ -5,25 +5,25 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import date
 
-from forager.crawl.frontier.scope import Scope, ScopeMode
+from forager.crawl.frontier.scope import CrawlScope, ScopeMode
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
 from forager.extract.keys import key_fingerprint, url_key
 from forager.extract.traps import find_trap, path_shape, query_shape, without_session
 from forager.extract.urls import (
     MAX_URL_LENGTH,
-    NormalisedUrl,
+    LinkResolver,
+    NormalizedUrl,
     Refusal,
-    Resolver,
-    explain_normalisation,
-    normalise,
+    explain_normalization,
+    normalize,
 )
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import join_location
 from fuzz.target import Target, assert_storable, split_line, text_of
 
 _TODAY = date(2026, 1, 1)
-_HOME = NormalisedUrl("https://docs.example.org/guide/page.html")
+_HOME = NormalizedUrl("https://docs.example.org/guide/page.html")
 
 
 def check(data: bytes) -> None:
@@ -31,7 +31,7 @@ def check(data: bytes) -> None:
     href, rest = map(text_of, split_line(data))
     _check_one(href, None)
     _check_one(href, _HOME)
-    page = normalise(rest)
+    page = normalize(rest)
     if not isinstance(page, Refusal):
         _check_one(href, page)
     join_location(_HOME, href)
@@ -39,11 +39,11 @@ def check(data: bytes) -> None:
         ProxySpec.parse(href)
 
 
-def _check_one(href: str, page: NormalisedUrl | None) -> None:
-    url = normalise(href, page)
+def _check_one(href: str, page: NormalizedUrl | None) -> None:
+    url = normalize(href, page)
     if page is not None:
-        assert Resolver(page).resolve(href) == url, "a resolver must agree with a single look"
-    said = explain_normalisation(href, page)
+        assert LinkResolver(page).resolve(href) == url, "a resolver must agree with a single look"
+    said = explain_normalization(href, page)
     if isinstance(url, Refusal):
         assert said[-1] == f"refused: {url.value}"
         return
@@ -51,8 +51,8 @@ def _check_one(href: str, page: NormalisedUrl | None) -> None:
     _check_normalised(url)
 
 
-def _check_normalised(url: NormalisedUrl) -> None:
-    assert normalise(url) == url, f"normalised twice, {url} is another URL"
+def _check_normalised(url: NormalizedUrl) -> None:
+    assert normalize(url) == url, f"normalised twice, {url} is another URL"
     assert url.isascii()
     assert len(url) <= MAX_URL_LENGTH
     assert url.startswith(("http://", "https://"))
@@ -68,11 +68,11 @@ def _check_normalised(url: NormalisedUrl) -> None:
     assert query_shape(query_shape(url)) == query_shape(url)
     _check_session(url)
     for mode in ScopeMode:
-        assert Scope([url], mode).refusal(url) is None
+        assert CrawlScope([url], mode).refusal(url) is None
 
 
-def _check_session(url: NormalisedUrl) -> None:
-    plain = normalise(without_session(url))
+def _check_session(url: NormalizedUrl) -> None:
+    plain = normalize(without_session(url))
     assert not isinstance(plain, Refusal), "without its session id, a URL is still one"
 
 

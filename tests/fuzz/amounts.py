@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from forager.extract.product.availability import term_of, words_of
+from forager.extract.product.availability import availability_in, term_of
 from forager.extract.product.currency import ISO_CODES, currency_of
 from forager.extract.product.price import MAX_PRICE, amount_of, machine_amount, money_in, plain
 from forager.extract.product.wording import count_of, gtin_of, rating_of
@@ -48,7 +48,7 @@ def _check_others(text: str) -> None:
     code = currency_of(text)
     assert code is None or code in ISO_CODES
     term_of(text)
-    words_of(text)
+    availability_in(text)
 
 
 TARGET = Target(

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from forager.api.app import ROUTERS
-from forager.api.models import Order
 from forager.api.problems import problem_response
 from forager.errors import ForagerError
+from forager.operations.models import RequestModel
 from fuzz.target import Target
 
 assert ROUTERS, "importing them makes every order known"
@@ -25,13 +25,13 @@ _MEANINGS = (
 )  # fmt: skip
 
 
-def _orders(base: type[Order]) -> Iterator[type[Order]]:
+def _orders(base: type[RequestModel]) -> Iterator[type[RequestModel]]:
     for order in base.__subclasses__():
         yield order
         yield from _orders(order)
 
 
-ORDERS = sorted(set(_orders(Order)), key=lambda order: order.__qualname__)
+ORDERS = sorted(set(_orders(RequestModel)), key=lambda order: order.__qualname__)
 
 
 def check(data: bytes) -> None:
@@ -51,7 +51,7 @@ def check(data: bytes) -> None:
     _check_order(order)
 
 
-def _check_order(order: Order) -> None:
+def _check_order(order: RequestModel) -> None:
     # half a surrogate pair can be sent, but not stored: the response is 422
     with suppress(PydanticSerializationError):
         again = type(order).model_validate_json(_json(order))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from forager.extract.product.currency import ISO_CODES
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
-from forager.extract.product.record import Product, from_plain, to_plain
-from forager.extract.urls import normalise
+from forager.extract.product.product import Product, from_plain, to_plain
+from forager.extract.urls import normalize
 from fuzz.target import Target, assert_storable
 
 _URL = "https://shop.example/en-gb/p/kettle-123456?variant=7"
@@ -53,7 +53,7 @@ def _check_texts(product: Product) -> None:
     for text in (*texts, *product.category, *(image.alt for image in product.images)):
         assert_storable(text or "")
     for url in (*(image.url for image in product.images), *(v.url for v in product.variants)):
-        assert url is None or normalise(url) == url
+        assert url is None or normalize(url) == url
 
 
 MARKUP = Target(

@@ -7,10 +7,10 @@ from contextlib import suppress
 from forager.documents.search.hit import decode_cursor, encode_cursor
 from forager.documents.search.tsquery import (
     MAX_TERMS,
-    Kind,
+    MatchMode,
     Query,
-    Reading,
     Term,
+    TermKind,
     build,
     parse_query,
 )
@@ -38,17 +38,17 @@ def _check_term(term: Term) -> None:
     # a row of hyphens is a wish to stay away from nothing
     assert term.text.strip() or term.negated
     assert_storable(term.text + term.lexeme)
-    assert (term.kind is Kind.IDENTIFIER) == bool(term.lexeme)
-    if term.kind is Kind.IDENTIFIER:
+    assert (term.kind is TermKind.IDENTIFIER) == bool(term.lexeme)
+    if term.kind is TermKind.IDENTIFIER:
         assert term.lexeme in identifier_lexemes(term.text)
 
 
 def _check_built(query: Query) -> None:
     words = ["'a'" for term in query.terms for _ in term.texts]
-    for reading in Reading:
+    for reading in MatchMode:
         built = build(query, words, reading)
         assert_storable(built.match)
-        wanted = [t for t in query.terms if t.kind is Kind.IDENTIFIER and not t.negated]
+        wanted = [t for t in query.terms if t.kind is TermKind.IDENTIFIER and not t.negated]
         kept = built.lexemes
         assert all(term.lexeme in kept for term in wanted), "quoting must not change a lexeme"
         assert not built.positive or built.match

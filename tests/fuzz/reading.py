@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forager.crawl.extraction.reading import document_of, pack_document, unpack_document
-from forager.extract.document import Reading, extract_reading
+from forager.crawl.extraction.reading import new_document, pack_document, unpack_document
+from forager.extract.document import ExtractedPage, extract_reading
 from forager.extract.sections import MAX_SECTION_BYTES, Section
-from forager.extract.urls import normalise
+from forager.extract.urls import normalize
 from fuzz.target import Target, assert_storable, split_line
 
 _URL = "https://docs.example.org/guide/page.html"
@@ -44,17 +44,17 @@ def _check(body: bytes, content_type: str, headers: Sequence[tuple[str, str]]) -
     assert extract_reading(*given) == reading, "a page must always say the same"
 
 
-def _check_facts(reading: Reading) -> None:
+def _check_facts(reading: ExtractedPage) -> None:
     facts = reading.facts
     for text in (facts.title, facts.language, facts.soft_error, *facts.truncated):
         assert_storable(text or "")
     urls = [facts.canonical, facts.base_url, facts.refresh.url if facts.refresh else None]
     for url in (*urls, *(link.url for link in facts.outlinks.links)):
-        assert url is None or normalise(url) == url
+        assert url is None or normalize(url) == url
 
 
-def _check_document(reading: Reading, size: int) -> None:
-    document = document_of(reading)
+def _check_document(reading: ExtractedPage, size: int) -> None:
+    document = new_document(reading)
     assert_storable(document.markdown)
     assert len(document.markdown) <= _GROWTH * size + _ROOM
     for section in document.sections:

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from forager.crawl.sitemaps import content
 from forager.crawl.sitemaps.reader import Sitemap, SitemapEntry
-from forager.extract.urls import normalise
+from forager.extract.urls import normalize
 from fuzz.target import Target, assert_storable
 
 _URL = "https://docs.example.org/sitemap.xml"
@@ -22,7 +22,7 @@ def check(data: bytes) -> None:
         assert _read(data) == (whole, error), "the size of pieces must not matter"
     assert len(whole) <= _MAX_ENTRIES
     for entry in whole:
-        assert normalise(entry.url) == entry.url
+        assert normalize(entry.url) == entry.url
     assert_storable(error or "")
 
 

@@ -1,4 +1,4 @@
-"""Lists of URLs to track: every line or entry is a request, or says why it is none."""
+"""Lists of URLs to track: every line is a request, or says why it is none."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ _NAMES = ("", "a.csv", "a.tsv", "a.jsonl", "a.txt")
 def check(data: bytes) -> None:
     """A file of any name."""
     for name in _NAMES:
-        # the one thing that is wrong with a file as a whole: it is in UTF-16
+        # a whole file is rejected if it is in UTF-16, or is CSV without a header
         with suppress(InvalidInput):
             _check_lines(list(read_requests(BytesIO(data), name)), data.count(b"\n") + 1)
 
 
 def _check_lines(read: list[TrackRequest | BadLine], lines: int) -> None:
     numbers = [each.line for each in read]
-    # entries of an array may all stand in one line
     assert numbers == sorted(numbers), "requests come in the order of their lines"
     assert all(1 <= number <= lines for number in numbers)
     for each in read:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from forager.crawl.extraction.pool import Extracted, ExtractionPool
+from forager.crawl.extraction.pool import Extracted, ExtractionPool, PageExtractor
 from forager.errors import ErrorKind, GiveUp
 from forager.fetch.response import Response, Timing
 from forager.processes.sandbox import SandboxLimits
@@ -49,14 +49,12 @@ def response(given: HostilePage) -> Response:
 
 
 @asynccontextmanager
-async def pool_of(limits: SandboxLimits = LIMITS) -> AsyncIterator[ExtractionPool]:
-    async with ExtractionPool(
-        limits, seeds=(HOME,), scope="host", agent="forager", products=True
-    ) as pool:
-        yield pool
+async def pool_of(limits: SandboxLimits = LIMITS) -> AsyncIterator[PageExtractor]:
+    async with ExtractionPool(limits) as pool:
+        yield pool.extractor(seeds=(HOME,), scope="host", agent="forager", products=True)
 
 
-async def read_next(pool: ExtractionPool) -> None:
+async def read_next(pool: PageExtractor) -> None:
     """The page after a hostile one is read as if nothing had been."""
     after = await pool.extract(response(page("<p>Text <a href=/b>b</a>")))
     assert after.title == "Hostile"
@@ -99,7 +97,7 @@ async def test_no_run_of_characters_in_markdown_is_read_again_and_again() -> Non
         await extract(pool, "markdown", markdown_runs(RUN_LENGTH))
 
 
-async def extract(pool: ExtractionPool, name: str, given: HostilePage) -> Extracted:
+async def extract(pool: PageExtractor, name: str, given: HostilePage) -> Extracted:
     try:
         return await pool.extract(response(given))
     except GiveUp as error:

@@ -13,10 +13,10 @@ from typing import Any
 from PIL import Image
 
 from forager.db.database import Database
-from forager.extract.product.record import ProductImage
+from forager.extract.product.product import ProductImage
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
-from forager.images.recording import record_images
+from forager.images.writer import record_images
 from forager.settings import Settings
 from products.rows import add_product
 from servers.site import Site

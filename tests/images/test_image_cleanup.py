@@ -10,10 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from forager.db.database import Database
-from forager.extract.product.record import ProductImage
+from forager.extract.product.product import ProductImage
 from forager.images.files import delete_unused_files, image_path
-from forager.images.recording import record_images
 from forager.images.store import images as store
+from forager.images.writer import record_images
 from images.image_shop import Shop, picture
 from products.rows import insert_domain
 from servers.site import Page

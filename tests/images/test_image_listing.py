@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from forager.db.database import Database
-from forager.extract.product.record import ImageRole, ProductImage
-from forager.images.recording import record_images
+from forager.extract.product.product import ImageRole, ProductImage
+from forager.images.writer import record_images
 from products.rows import add_product
 from support.sql import execute
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from forager.archive.local import LocalStorage
-from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage, size_of
+from forager.archive.warc_record import ArchiveError
 from forager.db.database import Database
 from forager.errors import NotFound
-from forager.extract.product.record import ProductImage
+from forager.extract.product.product import ProductImage
 from forager.images.files import (
     IMAGE_FILES,
     image_files_at,
@@ -20,9 +20,9 @@ from forager.images.files import (
     open_image_files,
 )
 from forager.images.migration import ImageMove
-from forager.images.recording import record_images
 from forager.images.store import images as store
 from forager.images.store.images import NewFile
+from forager.images.writer import record_images
 from forager.settings import Settings
 from products.rows import add_product
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from forager.extract.product.record import ProductImage
+from forager.extract.product.product import ProductImage
 from forager.images.files import open_image_files
-from forager.images.recording import record_images
+from forager.images.writer import record_images
 from forager.products.lookup import find_image
 from forager.products.service import show_product
 from forager.products.writer import touch_unchanged

@@ -20,12 +20,13 @@ from forager.index.engine import (
     LOST,
     REFUSED,
     UNAVAILABLE,
-    Engine,
-    View,
+    Found,
+    IndexView,
+    SearchEngine,
     note_of,
 )
 from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
-from forager.index.writing import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
+from forager.index.writing import PART_BYTES, PART_ROWS, BulkAction, parts, payload_of, send
 from forager.products.indexing import INDEXED_PRODUCTS
 
 Answer = Callable[[str], Awaitable[bytes]]
@@ -116,32 +117,31 @@ async def test_an_endless_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) ->
             await client.request("GET", "x")
 
 
-HITS = (
-    b'{"timed_out": false, "_shards": {"failed": 0}, "hits": {"hits": ['
-    b'{"fields": {"document_id": [3], "position": [1]}}]}}'
-)
+HITS = b'{"timed_out": false, "_shards": {"failed": 0}, "hits": {"hits": [{"sort": [1.5, 3, 1]}]}}'
 PARTLY = [
     HITS.replace(b'"failed": 0', b'"failed": 1'),
     HITS.replace(b'"timed_out": false', b'"timed_out": true'),
-    HITS.replace(b"[3]", b"[]"),
-    HITS.replace(b"[3]", b'["x"]'),
-    HITS.replace(b"[3]", b"[%d]" % 2**63),
-    HITS.replace(b"[3]", b'["1%s"]' % (b"0" * 30)),
-    HITS.replace(b"[3]", b"[-1]"),
+    HITS.replace(b" 3,", b" [],"),
+    HITS.replace(b" 3,", b' "x",'),
+    HITS.replace(b" 3,", b" %d," % 2**63),
+    HITS.replace(b" 3,", b' "1%s",' % (b"0" * 30)),
+    HITS.replace(b" 3,", b" -1,"),
+    HITS.replace(b"1.5", b'"NaN"'),
+    HITS.replace(b"1.5", b"null"),
     b'{"took": 3}',
 ]
 
 
 async def test_a_partial_answer_is_an_error() -> None:
     async with answering(*[http(200, body) for body in (HITS, *PARTLY)]) as (client, _):
-        engine = Engine(client)
-        view = View(engine, "x")
+        engine = SearchEngine(client)
+        view = IndexView(engine, "x")
         fields = ("document_id", "position")
-        assert await view.find({}, fields, start=0, size=10) == [(3, 1)]
+        assert await view.find({}, fields, size=10) == [Found(1.5, (3, 1))]
         assert engine.note is None
         for _ in PARTLY:
             with pytest.raises(EngineUnavailable):
-                await view.find({}, fields, start=0, size=10)
+                await view.find({}, fields, size=10)
         assert engine.note == UNAVAILABLE
 
 
@@ -149,10 +149,10 @@ async def test_only_an_unreachable_engine_is_bypassed() -> None:
     missing = http(404, b'{"error": {"type": "index_not_found_exception"}}')
     refused = http(400, b'{"error": {"reason": "too many clauses"}}')
     async with answering(missing, refused, http(503, b"{}")) as (client, _):
-        engine = Engine(client)
+        engine = SearchEngine(client)
         for note, bypassed in ((LOST, None), (REFUSED, None), (UNAVAILABLE, UNAVAILABLE)):
             with pytest.raises(EngineUnavailable) as raised:
-                await View(engine, "x").find({}, ("id",), start=0, size=10)
+                await IndexView(engine, "x").find({}, ("id",), size=10)
             assert (note_of(raised.value), engine.note) == (note, bypassed)
 
 
@@ -170,19 +170,19 @@ async def test_all_requests_of_a_search_share_one_time_limit(
     now = [100.0]
     clock = SimpleNamespace(monotonic=lambda: now[-1])
     monkeypatch.setattr("forager.index.engine.time", clock)
-    engine = Engine(Slow("http://127.0.0.1:1"))
-    view = View(engine, "x")
+    engine = SearchEngine(Slow("http://127.0.0.1:1"))
+    view = IndexView(engine, "x")
     for _ in range(3):
-        assert await view.find({}, ("id",), start=0, size=10) == []
+        assert await view.find({}, ("id",), size=10) == []
     with pytest.raises(EngineUnavailable, match="too slow"):
-        await view.find({}, ("id",), start=0, size=10)
+        await view.find({}, ("id",), size=10)
     assert limits == [ANSWER_LIMIT, ANSWER_LIMIT - 1.5, ANSWER_LIMIT - 3.0]
     assert engine.note == UNAVAILABLE
 
 
 async def test_bulk_answers_are_read_entry_by_entry() -> None:
-    actions = [Action("a", 1, 7, b"{}"), Action("b", 2, 7), Action("c", 3, 7, b"{}"),
-               Action("d", 4, 7, b"{}")]  # fmt: skip
+    actions = [BulkAction("a", 1, 7, b"{}"), BulkAction("b", 2, 7), BulkAction("c", 3, 7, b"{}"),
+               BulkAction("d", 4, 7, b"{}")]  # fmt: skip
     body = (
         b'{"errors": true, "items": [{"index": {"status": 201}}, {"delete": {"status": 404}},'
         b' {"index": {"status": 409}}, {"index": {"status": 400, "error": {"type": "strict"}}}]}'
@@ -218,7 +218,7 @@ SETTINGS = [
 
 
 async def test_strange_answers_to_feeders_are_an_engine_that_is_away() -> None:
-    action = Action("a", 1, 7, b"{}")
+    action = BulkAction("a", 1, 7, b"{}")
     bodies = [b'{"items": [' + item + b"]}" for item in BULK]
     async with answering(*[http(200, body) for body in (*bodies, *SETTINGS)]) as (client, _):
         for _ in BULK:
@@ -231,7 +231,7 @@ async def test_strange_answers_to_feeders_are_an_engine_that_is_away() -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 408])
 async def test_an_entry_that_cannot_be_taken_now_is_not_refused(status: int) -> None:
-    action = Action("a", 1, 7, b"{}")
+    action = BulkAction("a", 1, 7, b"{}")
     body = b'{"items": [{"index": {"status": %d, "error": {"type": "blocked"}}}]}' % status
     async with answering(http(200, body)) as (client, _):
         with pytest.raises(EngineUnavailable, match=r"now: .*blocked"):
@@ -239,7 +239,7 @@ async def test_an_entry_that_cannot_be_taken_now_is_not_refused(status: int) -> 
 
 
 async def test_an_index_that_deleting_has_made_is_deleted() -> None:
-    action = Action("a", 1, 7)
+    action = BulkAction("a", 1, 7)
     made = b'{"items": [{"delete": {"_index": "x", "status": 404, "result": "not_found"}}]}'
     async with answering(http(200, made), http(200, b"{}")) as (client, asked):
         with pytest.raises(IndexMissing):
@@ -254,7 +254,7 @@ async def test_a_busy_engine_is_asked_again(
     full = http(429, b'{"error": {"reason": "Data too large"}}')
     busy = http(200, b'{"items": [{"delete": {"status": 429, "error": {}}}]}')
     done = http(200, b'{"items": [{"delete": {"status": 200}}]}')
-    gone = [Action("1", 1, 7)]
+    gone = [BulkAction("1", 1, 7)]
     async with answering(full, busy, done, full, full, full) as (client, asked):
         writer = writing.IndexWriter(database, client, INDEXED_PRODUCTS)
         assert (await writer.delete(["x"], gone)).counts == {"deleted": 1}

@@ -18,9 +18,9 @@ from forager.documents.search.service import BY_WORDS
 from forager.index import engine as choice
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.engine import UNAVAILABLE, Engine, forget_unfed_indexes, open_engine
+from forager.index.engine import UNAVAILABLE, SearchEngine, forget_unfed_indexes, open_engine
 from forager.index.feeder import Feeder
-from forager.index.kind import LAYOUT, EngineRefused, Kind
+from forager.index.kind import LAYOUT, EngineRefused, IndexKind
 from forager.outbox import store as outbox
 from forager.outbox.claim import claimed
 from forager.outbox.message import Failure, Lane
@@ -36,10 +36,10 @@ PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[Engine]:
+async def engine() -> AsyncIterator[SearchEngine]:
     """One that is not there."""
     async with EngineClient("http://127.0.0.1:1") as client:
-        yield Engine(client)
+        yield SearchEngine(client)
 
 
 async def unsent(database: Database) -> list[tuple[Any, ...]]:
@@ -120,7 +120,7 @@ async def test_later_changes_have_higher_numbers(database: Database, settings: S
 
 async def test_trouble_with_one_kind_keeps_no_other_waiting(database: Database) -> None:
     class Half(Feeder):
-        async def feed(self, kind: Kind) -> int:
+        async def feed(self, kind: IndexKind) -> int:
             if kind is INDEXED_SECTIONS:
                 raise EngineRefused("none of these")
             return 7
@@ -187,7 +187,7 @@ async def test_of_two_who_begin_only_one_is_right(database: Database) -> None:
 
 
 async def test_postgresql_answers_until_the_index_is_complete(
-    database: Database, settings: Settings, engine: Engine
+    database: Database, settings: Settings, engine: SearchEngine
 ) -> None:
     await Corpus(database).publish("a.example", PAGES)
     page = await search(database, SearchRequest(query="needle"), engine)
@@ -199,7 +199,7 @@ async def test_postgresql_answers_until_the_index_is_complete(
 
 
 async def test_postgresql_answers_while_the_engine_does_not(
-    database: Database, settings: Settings, engine: Engine
+    database: Database, settings: Settings, engine: SearchEngine
 ) -> None:
     await listen(database)
     await Corpus(database).publish("a.example", PAGES)
@@ -214,7 +214,7 @@ async def test_postgresql_answers_while_the_engine_does_not(
     assert (len(found.items), found.note) == (1, UNAVAILABLE)
     odd = await search(database, SearchRequest(query="needle_in"), engine)
     assert odd.note == f"{BY_WORDS} {UNAVAILABLE}"
-    nothing = await search(database, SearchRequest(query="-needle"), engine)
+    nothing = await search(database, SearchRequest(query='-"needle"'), engine)
     assert nothing.note is not None
     assert nothing.note.startswith("The query has only words to exclude")
     assert nothing.note.endswith(UNAVAILABLE)

@@ -12,11 +12,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NoReturn
+from unittest.mock import patch
 
 from forager.db.database import Connection
 from forager.errors import DatabaseUnavailable, GiveUp
 from forager.jobs.context import JobContext
+from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting, register
+from forager.jobs.queue import Queue
 from forager.secrets import Vault
 
 CHILD = "import time; time.sleep(600)"
@@ -57,6 +60,16 @@ async def wait_for_ever(context: JobContext) -> Outcome:
     return Completed()
 
 
+async def note_cancellation(context: JobContext) -> Outcome:
+    step = await next_step(context)
+    await mark(context, step)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await mark(context, step + 1, "cancelled")
+    return Completed()
+
+
 async def wait_for_word(context: JobContext) -> Outcome:
     """Leave politely when asked to, and only then."""
     await mark(context, await next_step(context))
@@ -89,7 +102,7 @@ async def exit_politely(context: JobContext) -> NoReturn:
 async def open_secret(context: JobContext) -> Outcome:
     """Say what a text says that was sealed with the worker's key."""
     sealed = bytes.fromhex(context.job.payload["sealed"])
-    await mark(context, 0, Vault(context.settings).open(sealed, "test"))
+    await mark(context, 0, Vault(context.settings).decrypt(sealed, "test"))
     return Completed()
 
 
@@ -101,6 +114,28 @@ async def be_killed(context: JobContext) -> Outcome:
     os.kill(os.getpid(), context.job.payload["signal"])
     await asyncio.Event().wait()
     return Completed()
+
+
+async def claim_memory(context: JobContext) -> Outcome:
+    """Report more memory than a job may use among others."""
+    context.memory_mb = 10_000
+    await mark(context, await next_step(context))
+    await context.stopping.wait()
+    return Stopped()
+
+
+async def lag(context: JobContext) -> Outcome:
+    """Block the event loop again and again, for shorter than the limit."""
+    await mark(context, await next_step(context))
+    while not context.stopping.is_set():
+        time.sleep(1.0)
+        await asyncio.sleep(0.01)
+    return Stopped()
+
+
+async def extract_slowly(context: JobContext) -> Outcome:
+    context.shared.backlog = lambda: 0 if context.stopping.is_set() else 1000
+    return await wait_for_word(context)
 
 
 async def swell(context: JobContext) -> Outcome:
@@ -134,6 +169,19 @@ async def refuse_to_stop(context: JobContext) -> Outcome:
     while True:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
+
+
+async def refuse_to_stop_and_park_late(context: JobContext) -> Outcome:
+    """The runner learns from its supervisor that the job is parked, before its own answer."""
+    park = Queue.park
+
+    async def park_late(queue: Queue, lease: Lease) -> Job | None:
+        parked = await park(queue, lease)
+        await asyncio.sleep(600)
+        return parked
+
+    with patch.object(Queue, "park", park_late):
+        return await refuse_to_stop(context)
 
 
 async def wait_a_while(context: JobContext) -> Outcome:
@@ -186,6 +234,7 @@ for _name, _run in {
     "count": count,
     "wait for ever": wait_for_ever,
     "wait for word": wait_for_word,
+    "note cancellation": note_cancellation,
     "freeze": freeze,
     "fail": fail,
     "give up": give_up,
@@ -195,11 +244,17 @@ for _name, _run in {
     "stop unasked": stop_unasked,
     "be killed": be_killed,
     "swell": swell,
+    "lag": lag,
+    "extract slowly": extract_slowly,
+    "claim memory": claim_memory,
     "breed": breed,
     "refuse to stop": refuse_to_stop,
+    "refuse to stop and park late": refuse_to_stop_and_park_late,
     "wait a while": wait_a_while,
     "freeze in transaction": freeze_in_transaction,
     "fill the disk": fill_the_disk,
     "lose answers": lose_answers,
 }.items():
     register(JobKind(_name, _run))
+    # the same among other jobs
+    register(JobKind(f"shared {_name}", _run, own_process=False))

@@ -121,9 +121,9 @@ async def test_a_handler_is_called_again_only_when_the_database_is_back(
     class CountingQueue(Queue):
         looks = 0
 
-        async def held(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
+        async def leased(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
             self.looks += 1
-            return await super().held(leases)
+            return await super().leased(leases)
 
     async with open_shop(own_server.url, own_settings) as shop:
         job_id = await shop.enqueue("count", steps=1, seconds=0)
@@ -323,7 +323,7 @@ async def test_an_end_whose_answer_is_lost_is_recorded_once(
         await shop.retried(job_id)
 
         async def settled() -> bool:
-            return not supervisor.runners
+            return not list(supervisor.runners.jobs())
 
         await eventually(settled)
         supervisor.stop()

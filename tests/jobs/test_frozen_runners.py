@@ -11,7 +11,7 @@ from uuid import UUID
 
 import psutil
 import pytest
-from workshop import Shop, at_work, open_shop, two_looks, worker_process
+from workshop import Shop, at_work, open_shop, runner_of, two_looks, worker_process
 
 from forager.jobs.lifecycle import Status
 from forager.jobs.watchdog import Watchdog
@@ -19,13 +19,12 @@ from forager.settings import Settings
 from support.waiting import eventually, gone, lives
 
 
-async def in_transaction(shop: Shop, job_id: UUID) -> bool:
-    """Whether the runner of this job has a transaction open and does nothing in it."""
+async def in_transaction(shop: Shop) -> bool:
+    """Whether the runner has a transaction open and does nothing in it."""
     rows = await shop.sql(
         "SELECT 1 FROM pg_stat_activity"
         " WHERE state = 'idle in transaction' AND datname = current_database()"
-        " AND application_name = %s",
-        f"forager runner {job_id}",
+        " AND application_name = 'forager runner'",
     )
     return bool(rows)
 
@@ -44,7 +43,7 @@ async def test_a_frozen_runner_cannot_write_and_blocks_no_other(
         job_id = await shop.enqueue("freeze in transaction")
         job = await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
 
-        await eventually(partial(in_transaction, shop, job_id))
+        await eventually(partial(in_transaction, shop))
         # waits for the row until the server ends the frozen session, and no longer
         cancelled = await shop.queue.cancel(job_id)
         assert cancelled.lease == job.lease + 1
@@ -59,7 +58,7 @@ async def test_a_runner_frozen_past_its_lease_cannot_write_when_continued(
         with worker_process(shop) as worker:
             job_id = await shop.enqueue("freeze in transaction")
 
-            await eventually(partial(in_transaction, shop, job_id))
+            await eventually(partial(in_transaction, shop))
             tree = worker.tree()
             for process in tree:
                 process.suspend()
@@ -84,17 +83,17 @@ async def test_a_short_freeze_in_a_transaction_costs_nothing(
         await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
 
         async def frozen() -> bool:
-            runner = psutil.Process(supervisor.runners[job_id].pid)
+            runner = psutil.Process(runner_of(supervisor, job_id).pid)
             return runner.status() == psutil.STATUS_STOPPED
 
         async def session_ended() -> bool:
-            return not await in_transaction(shop, job_id)
+            return not await in_transaction(shop)
 
         await eventually(frozen)
         await eventually(session_ended)
         # it finds its session ended and starts again from what is committed
         await shop.sql("INSERT INTO crawl_states (job_id, total_processed) VALUES (%s, 1)", job_id)
-        os.kill(supervisor.runners[job_id].pid, signal.SIGCONT)
+        os.kill(runner_of(supervisor, job_id).pid, signal.SIGCONT)
         job = await shop.ended(job_id)
         assert job.retry_count == 0
         assert await shop.marks(job_id) == []
@@ -133,16 +132,20 @@ async def test_a_machine_that_slept_takes_no_jobs_from_the_living(
             assert {(job.status, job.lease) for job in jobs} == {(Status.PROCESSING, 1)}
 
 
-async def test_a_runner_without_renewal_ends_itself_and_costs_no_retry(
+async def test_a_job_without_renewal_is_dropped_and_costs_no_retry(
     database_url: str, settings: Settings
 ) -> None:
-    """A supervisor stopped for longer than the lease: its runner is gone before anyone else."""
+    """A supervisor stopped for longer than the lease: its job ends before another worker has it."""
     async with open_shop(database_url, settings, stall_limit=4.0, lease_limit=5.0) as shop:
         with worker_process(shop) as worker:
-            job_id = await shop.enqueue("wait for word")
-            mark = await shop.first_mark(job_id)
+            job_id = await shop.enqueue("note cancellation")
+            await shop.first_mark(job_id)
             worker.signal(signal.SIGSTOP)
-            await gone(mark.pid)
+
+            async def is_cancelled() -> bool:
+                return (await shop.first_mark(job_id)).note == "cancelled"
+
+            await eventually(is_cancelled)
             assert (await shop.queue.get(job_id)).status is Status.PROCESSING
             worker.signal(signal.SIGCONT)
             job = await shop.when(job_id, lambda job: job.lease > 1)
@@ -168,7 +171,7 @@ async def test_a_pause_takes_effect(database_url: str, settings: Settings, kind:
 async def test_a_frozen_runner_is_paused_by_force(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.processes.supervised.PAUSE_LIMIT", 1.0)
+    monkeypatch.setattr("forager.jobs.runners.PAUSE_LIMIT", 1.0)
     async with open_shop(database_url, settings) as shop, at_work(shop):
         job_id = await shop.enqueue("freeze")
         mark = await shop.first_mark(job_id)
@@ -204,14 +207,14 @@ async def test_resuming_a_pausing_job_continues_under_the_same_lease(
         await shop.queue.pause(job_id)
 
         async def asked_to_stop() -> bool:
-            return supervisor.runners[job_id].stop_sent is not None
+            return runner_of(supervisor, job_id).jobs[job_id].stop_sent is not None
 
         await eventually(asked_to_stop)
         resumed = await shop.queue.resume(job_id)
         assert (resumed.status, resumed.lease) == (Status.PROCESSING, mark.lease)
 
         async def told_to_go_on() -> bool:
-            return supervisor.runners[job_id].stop_sent is None
+            return runner_of(supervisor, job_id).jobs[job_id].stop_sent is None
 
         await eventually(told_to_go_on)
         assert lives(mark.pid)

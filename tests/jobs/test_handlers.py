@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from workshop import at_work, open_shop
+from workshop import at_work, open_shop, worker_process
 
 from forager.jobs.lifecycle import Status
 from forager.secrets import Vault
@@ -24,7 +24,7 @@ from support.waiting import gone, lives
         ("stop unasked", {}, {}, "the handler stopped without being asked to"),
         ("leave", {"code": 0}, {}, "runner exited with code 0 before the job was finished"),
         ("leave", {"code": 7}, {}, "runner exited with code 7 before the job was finished"),
-        ("exit politely", {}, {}, "runner exited with code 5"),
+        ("exit politely", {}, {}, "the handler called sys.exit(5)"),
         ("be killed", {"signal": signal.SIGKILL}, {}, "runner was killed by SIGKILL"),
         ("be killed", {"signal": signal.SIGRTMIN + 1}, {}, "runner was killed by signal"),
         ("freeze", {}, {"stall_limit": 2.0}, "frozen: no sign of life for 2 s (stall_limit)"),
@@ -54,7 +54,7 @@ async def test_a_broken_run_costs_one_retry_and_says_why(
             assert reason in (job.error_message or "")
             assert await shop.reasons(job_id, "retry later") == [job.error_message]
             assert await shop.history(job_id) == ["enqueue", "claim", "retry later"]
-        assert not supervisor.runners
+        assert not supervisor.runners.all
 
 
 async def test_retries_end(database_url: str, settings: Settings) -> None:
@@ -63,6 +63,32 @@ async def test_retries_end(database_url: str, settings: Settings) -> None:
         job = await shop.ended(job_id, Status.FAILED)
         assert job.retry_count == 1
         assert await shop.history(job_id) == ["enqueue", "claim", "retry later", "claim", "fail"]
+
+
+async def test_a_permanent_failure_has_its_own_event_in_the_log(
+    database_url: str, settings: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        with worker_process(shop):
+            job_id = await shop.enqueue("leave", max_retries=0)
+            job = await shop.ended(job_id, Status.FAILED)
+    assert (job.error_message or "").startswith("crashed and exceeded max retries (0): runner")
+    [line] = [x for x in capfd.readouterr().err.splitlines() if "job failed permanently" in x]
+    assert str(job_id) in line
+
+
+@pytest.mark.parametrize("kind", ["count", "shared count"])
+async def test_a_completed_job_is_not_reported_as_lost(
+    database_url: str, settings: Settings, capfd: pytest.CaptureFixture[str], kind: str
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        with worker_process(shop):
+            job_id = await shop.enqueue(kind, steps=1)
+            await shop.ended(job_id, Status.COMPLETED)
+    # the worker has stopped, and recorded the ends of its runs
+    said = capfd.readouterr().err
+    assert "run lost" not in said
+    assert "given back" not in said
 
 
 async def test_a_handler_that_gives_up_is_not_asked_again(
@@ -106,7 +132,7 @@ async def test_a_module_that_cannot_be_loaded_is_the_reason(
     ):
         # as if the module had been broken after the worker started
         changes = {"job_modules": ("misbehaving", "no_such_module")}
-        supervisor._settings = shop.settings.model_copy(update=changes)
+        supervisor.runners._settings = shop.settings.model_copy(update=changes)
         job = await shop.retried(await shop.enqueue("count", steps=1))
         assert "no_such_module" in (job.error_message or "")
 
@@ -116,7 +142,7 @@ async def test_a_runner_has_the_key_that_its_worker_was_given(
 ) -> None:
     key = SecretStr(b64encode(os.urandom(32)).decode())
     async with open_shop(database_url, settings, secret_key=key) as shop, at_work(shop):
-        sealed = Vault(shop.settings).seal("open sesame", "test")
+        sealed = Vault(shop.settings).encrypt("open sesame", "test")
         job_id = await shop.enqueue("open secret", sealed=sealed.hex())
         await shop.ended(job_id)
         assert (await shop.first_mark(job_id)).note == "open sesame"

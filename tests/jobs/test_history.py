@@ -6,7 +6,7 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.jobs.history import find_jobs, queue_history, recent_jobs
+from forager.jobs.history import find_jobs, recent_jobs
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
@@ -24,27 +24,6 @@ async def move_back(database: Database, job_id: UUID, minutes: float) -> None:
             """,
             {"id": job_id, "minutes": minutes},
         )
-
-
-async def test_minutes_are_counted_back_from_what_is_there_now(
-    database: Database, queue: Queue
-) -> None:
-    first, second, third = await queue.enqueue_many([NewJob(kind="selftest") for _ in range(3)])
-    await queue.cancel(second.id)
-    await move_back(database, first.id, 5.5)
-    await move_back(database, second.id, 2.5)
-    history = await queue_history(database, active=2, minutes=8)
-    assert history.added == [0, 0, 1, 0, 0, 1, 0, 1]
-    assert history.finished == [0, 0, 0, 0, 0, 1, 0, 0]
-    assert history.active == [0, 0, 1, 1, 1, 1, 1, 2]
-    assert {third.id} == {job.id for job in (await queue.list_jobs()).items} - {first.id, second.id}
-
-
-async def test_history_is_of_one_owner_if_asked(database: Database, queue: Queue) -> None:
-    owner = new_id()
-    await queue.enqueue(NewJob(kind="selftest", user_id=owner))
-    await queue.enqueue(NewJob(kind="selftest"))
-    assert sum((await queue_history(database, active=1, user_id=owner)).added) == 1
 
 
 async def test_recent_jobs_are_those_at_work_and_just_finished(

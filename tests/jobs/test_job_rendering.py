@@ -7,12 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from forager.checks import Level
 from forager.crawl.explain.explanation import explain
 from forager.crawl.report import crawl_report
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor.check import Level
-from forager.doctor.work import check_renderers
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
@@ -20,6 +19,7 @@ from forager.jobs.supervisor import Supervisor
 from forager.jobs.workers import Registration
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
+from forager.tasks.checks import check_renderers
 from support.sql import execute
 
 WAITING = "waiting for a worker that renders (forager worker --render)"
@@ -68,11 +68,11 @@ async def test_a_crawl_that_waits_for_a_browser_says_so(
     job = await enqueued(queue, url, render="always")
     wait = (await crawl_report(database, queue, job)).wait
     assert wait is not None
-    assert wait.words == WAITING
+    assert wait.message == WAITING
     explained = await explain(database, queue, url, job_id=job)
     assert explained.words == f"the crawl has not started: it is {WAITING}"
     check = await check_renderers(database, settings)
-    assert check.finding == "1 crawl or task waits for a worker that renders"
+    assert check.message == "1 crawl or task waits for a worker that renders"
     await register_renderer(database)
     assert (await check_renderers(database, settings)).level is Level.OK
 

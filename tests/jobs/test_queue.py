@@ -123,7 +123,7 @@ async def test_three_retries_mean_three(queue: Queue, database: Database) -> Non
         (Status.PENDING, 3),
         (Status.FAILED, 3),
     ]
-    assert (await queue.get(job.id)).error_message == "boom"
+    assert (await queue.get(job.id)).error_message == ("crashed and exceeded max retries (3): boom")
 
 
 async def test_retries_wait_longer_each_time(queue: Queue, database: Database) -> None:
@@ -175,7 +175,7 @@ async def test_heartbeat_renews_only_what_is_held(queue: Queue) -> None:
     lost_lease = Lease(lost.id, lost_lease.number, kept_lease.worker_id)
     await queue.cancel(lost.id)
     assert await queue.heartbeat([kept_lease, lost_lease]) == {kept.id}
-    assert await queue.held([kept_lease, lost_lease]) == {kept.id: Status.PROCESSING}
+    assert await queue.leased([kept_lease, lost_lease]) == {kept.id: Status.PROCESSING}
 
 
 async def test_heartbeat_does_not_wait_for_a_locked_row(queue: Queue, database: Database) -> None:
@@ -184,7 +184,7 @@ async def test_heartbeat_does_not_wait_for_a_locked_row(queue: Queue, database: 
     async with database.transaction() as connection:
         await connection.execute("SELECT hold_lease(%s, %s)", (job.id, lease.number))
         assert await queue.heartbeat([lease]) == set()
-        assert await queue.held([lease]) == {job.id: Status.PROCESSING}
+        assert await queue.leased([lease]) == {job.id: Status.PROCESSING}
 
 
 @pytest.mark.parametrize(

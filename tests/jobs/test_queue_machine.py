@@ -24,7 +24,7 @@ from forager.db.ids import new_id
 from forager.errors import LeaseLost, NotAllowed
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease, NewJob
-from forager.jobs.lifecycle import MOVES, Status
+from forager.jobs.lifecycle import LOSSES_LIMIT, MOVE_BACK, MOVE_OUT, MOVES, Status
 from forager.jobs.queue import Queue
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
@@ -48,12 +48,14 @@ class Modelled:
     lease: int = 0
     worker: UUID | None = None
     retries: int = 0
+    losses: int = 0
+    own_runner: bool = False
     events: int = 1
     beat: int = 0  # which heartbeat is in the row
     stale: bool = False
     writes: list[int] = field(default_factory=list)
 
-    def held_under(self, lease: Lease) -> bool:
+    def leased_under(self, lease: Lease) -> bool:
         return self.worker is not None and lease.number == self.lease
 
     def move(self, status: Status, *, revokes: bool = True, keeps_worker: bool = False) -> None:
@@ -70,6 +72,20 @@ class Modelled:
             self.move(S.PENDING)
         else:
             self.move(S.FAILED)
+
+    def lose_runner(self, losses: int | None = None) -> None:
+        if self.status is S.PAUSED:
+            self.move(S.PAUSED)
+            return
+        self.losses = self.losses + 1 if losses is None else losses
+        self.own_runner |= self.losses >= LOSSES_LIMIT
+        self.move(S.PENDING)
+
+    def recover(self) -> None:
+        if self.own_runner:
+            self.end_failed()
+        else:
+            self.lose_runner()
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -158,7 +174,7 @@ class QueueMachine(RuleBasedStateMachine):
         ]
         if self.allowed(self.queue.retry(job_id), job.status is S.FAILED and not rivals):
             job.move(S.PENDING)
-            job.retries = 0
+            job.retries = job.losses = 0
 
     # --- workers ---------------------------------------------------------------------------
 
@@ -195,9 +211,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from(WORKERS), picks=st.lists(PICK, max_size=4))
     def heartbeat(self, worker: UUID, picks: list[int]) -> None:
-        held = [self.lease(pick) for pick in picks]
-        mine = {lease.job_id: lease for lease in held if lease.worker_id == worker}
-        current = {i for i, lease in mine.items() if self.model[i].held_under(lease)}
+        leased = [self.lease(pick) for pick in picks]
+        mine = {lease.job_id: lease for lease in leased if lease.worker_id == worker}
+        current = {i for i, lease in mine.items() if self.model[i].leased_under(lease)}
         assert self.do(self.queue.heartbeat(list(mine.values()))) == current
         for job_id in current:
             job = self.model[job_id]
@@ -216,7 +232,7 @@ class QueueMachine(RuleBasedStateMachine):
                 done = len(job.writes) + 1
                 await context.save(connection, processed=done, pending=0, data={})
 
-        if self.fenced(commit(), job.held_under(lease)):
+        if self.fenced(commit(), job.leased_under(lease)):
             job.writes.append(lease.number)
 
     @rule(pick=PICK)
@@ -228,7 +244,7 @@ class QueueMachine(RuleBasedStateMachine):
             async with self.database.transaction() as connection:
                 await self.queue.complete(connection, lease)
 
-        if self.fenced(finish(), job.held_under(lease) and job.status is S.PROCESSING):
+        if self.fenced(finish(), job.leased_under(lease) and job.status is S.PROCESSING):
             job.move(S.COMPLETED, revokes=False)
 
     @rule(pick=PICK, permanent=st.booleans())
@@ -236,7 +252,7 @@ class QueueMachine(RuleBasedStateMachine):
         lease = self.lease(pick)
         job = self.model[lease.job_id]
         answer = self.do(self.queue.fail(lease, "boom", permanent=permanent))
-        assert (answer is not None) == job.held_under(lease)
+        assert (answer is not None) == job.leased_under(lease)
         if answer is not None:
             job.end_failed(permanent=permanent)
 
@@ -245,16 +261,42 @@ class QueueMachine(RuleBasedStateMachine):
         lease = self.lease(pick)
         job = self.model[lease.job_id]
         answer = self.do(self.queue.release(lease, reason="test"))
-        assert (answer is not None) == job.held_under(lease)
+        assert (answer is not None) == job.leased_under(lease)
         if answer is not None:
             job.move(S.PAUSED if job.status is S.PAUSED else S.PENDING)
+
+    @rule(picks=st.lists(PICK, min_size=1, max_size=4), losses=st.integers(0, 2))
+    def lose_a_runner(self, picks: list[int], losses: int) -> None:
+        """The runner of several jobs is lost; some may have lost their leases before."""
+        leases = list({lease.job_id: lease for lease in map(self.lease, picks)}.values())
+        leased = [lease for lease in leases if self.model[lease.job_id].leased_under(lease)]
+        answer = self.do(
+            self.queue.requeue(leases, losses=[losses] * len(leases), reason="it died")
+        )
+        assert {job.id for job in answer} == {lease.job_id for lease in leased}
+        for lease in leased:
+            self.model[lease.job_id].lose_runner(losses)
+
+    @rule(pick=PICK, own_runner=st.booleans())
+    def change_runner(self, pick: int, own_runner: bool) -> None:
+        lease = self.lease(pick)
+        job = self.model[lease.job_id]
+        move = MOVE_OUT if own_runner else MOVE_BACK
+        answer = self.do(self.queue.release(lease, reason="test", move=move))
+        assert (answer is not None) == job.leased_under(lease)
+        if answer is None:
+            return
+        if job.status is S.PROCESSING:
+            job.own_runner = own_runner
+            job.losses = job.losses if own_runner else LOSSES_LIMIT - 1
+        job.move(S.PAUSED if job.status is S.PAUSED else S.PENDING)
 
     @rule(pick=PICK)
     def park(self, pick: int) -> None:
         lease = self.lease(pick)
         job = self.model[lease.job_id]
         answer = self.do(self.queue.park(lease))
-        assert (answer is not None) == (job.held_under(lease) and job.status is S.PAUSED)
+        assert (answer is not None) == (job.leased_under(lease) and job.status is S.PAUSED)
         if answer is not None:
             job.move(S.PAUSED)
 
@@ -272,7 +314,7 @@ class QueueMachine(RuleBasedStateMachine):
             )
 
         answers = self.do(together())
-        assert sum(answer is not None for answer in answers) == job.held_under(lease)
+        assert sum(answer is not None for answer in answers) == job.leased_under(lease)
         for answer, end in zip(answers, ("fail", "release", "give up"), strict=True):
             if answer is None:
                 continue
@@ -300,7 +342,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.suspects = stale
         assert {job.id for job in self.do(self.watchdog.run_once())} == dead
         for job_id in dead:
-            self.model[job_id].end_failed()
+            self.model[job_id].recover()
 
     # --- promises --------------------------------------------------------------------------
 
@@ -308,7 +350,8 @@ class QueueMachine(RuleBasedStateMachine):
     def rows_are_as_modelled(self) -> None:
         rows = self.sql(
             """
-            SELECT j.id, j.status, j.lease, j.worker_id, j.retry_count,
+            SELECT j.id, j.status, j.lease, j.worker_id, j.retry_count, j.runner_losses,
+                   j.own_runner,
                    (SELECT count(*) FROM job_events e WHERE e.job_id = j.id),
                    coalesce(s.total_processed, 0)
               FROM crawl_jobs j LEFT JOIN crawl_states s ON s.job_id = j.id
@@ -316,7 +359,16 @@ class QueueMachine(RuleBasedStateMachine):
         )
         found = {row[0]: (S(row[1]), *row[2:]) for row in rows}
         assert found == {
-            job_id: (j.status, j.lease, j.worker, j.retries, j.events, len(j.writes))
+            job_id: (
+                j.status,
+                j.lease,
+                j.worker,
+                j.retries,
+                j.losses,
+                j.own_runner,
+                j.events,
+                len(j.writes),
+            )
             for job_id, j in self.model.items()
         }
 

@@ -89,8 +89,8 @@ async def test_the_jobs_of_a_worker_that_died_on_this_machine_are_given_back_at_
                 return [why for job_id in jobs for why in await shop.reasons(job_id, "retry later")]
 
             assert await eventually(given_back) == ["the process of the worker has died"]
-            held = {job_id: (await shop.queue.get(job_id)).worker_id for job_id in jobs}
-            assert set(held.values()) <= {living.worker_id, None}
+            leased = {job_id: (await shop.queue.get(job_id)).worker_id for job_id in jobs}
+            assert set(leased.values()) <= {living.worker_id, None}
 
 
 async def test_a_worker_that_is_asked_to_stop_gives_its_jobs_back(

@@ -19,9 +19,10 @@ import misbehaving
 import psutil
 
 from forager.db.database import Database
-from forager.jobs.job import Job, NewJob, Recovered
+from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.jobs.runners import RunnerProcess
 from forager.jobs.supervisor import Supervisor
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
@@ -116,7 +117,7 @@ async def open_shop(url: str, settings: Settings, **changes: object) -> AsyncIte
             yield shop
 
 
-async def two_looks(shop: Shop) -> list[Recovered]:
+async def two_looks(shop: Shop) -> list[Job]:
     """What a watchdog does when a long time has passed since the last heartbeats."""
     await shop.sql("UPDATE crawl_jobs SET last_heartbeat = now() - interval '1 hour'")
     watchdog = Watchdog(shop.database, shop.settings)
@@ -134,6 +135,12 @@ async def at_work(shop: Shop) -> AsyncIterator[Supervisor]:
     finally:
         supervisor.stop()
         await asyncio.wait_for(task, LIMIT)
+
+
+def runner_of(supervisor: Supervisor, job_id: UUID) -> RunnerProcess:
+    runner = supervisor.runners.of(job_id)
+    assert runner is not None
+    return runner
 
 
 class WorkerProcess:

@@ -19,8 +19,38 @@ PAGE = """<!doctype html><html lang="en"><head><title>{name}</title>
 "name": "{name}", "sku": "{sku}", "offers": {{"@type": "Offer", "price": "{price}",
 "priceCurrency": "EUR", "availability": "https://schema.org/{stock}"}}}}</script></head>
 <body><h1>{name}</h1><p>One of the things that this shop sells.</p></body></html>"""
+# templates of shops that state another price than they show, or none; each names its product by SKU
+DEAL = """<!doctype html><html lang="en"><head><title>{name}</title>
+<script type="application/ld+json">{{"@context": "https://schema.org", "@type": "Product",
+"name": "{name}", "sku": "{sku}", "offers": {{"@type": "Offer", "price": "{list_price}",
+"priceCurrency": "EUR", "availability": "https://schema.org/{stock}"}}}}</script></head>
+<body><h1>{name}</h1><p><s>€{list_price}</s> <strong>€{price}</strong></p>
+<button>Add to cart</button></body></html>"""
+CROWNS = """<!doctype html><html lang="sv"><head><title>{name}</title></head><body><h1>{name}</h1>
+<p>SKU: {sku}</p><p class="stock">{stock_text}</p><div class="price">{price}:-</div>
+<button>Köp</button></body></html>"""
+EMPTY = """<!doctype html><html lang="de-ch"><head><title>{name}</title></head><body><h1>{name}</h1>
+<p>SKU: {sku}</p><p class="stock">{stock_text}</p><div class="price">{shown_price}</div>
+<button>Add to cart</button><p>Shipping from CHF 9.90</p><div class="reviews">
+<div class="review"><p>Bought it for CHF 20.-</p></div></div></body></html>"""
+PARSED = """<!doctype html><html lang="en"><head><title>{name}</title>
+<script type="application/ld+json">{{"@context": "https://schema.org", "@type": "Product",
+"name": "{name}", "sku": "{sku}", "offers": {{"@type": "Offer", "price": "{list_price}",
+"priceCurrency": "EUR", "availability": "https://schema.org/{stock}"}}}}</script></head>
+<body><h1>{name}</h1><p {attributes}></p></body></html>"""
 # what a shop shows at every URL, with a price that is plausible
 SAME = {"name": "Thing of the day", "sku": "today", "price": "20.00", "stock": "InStock"}
+# instead of a product, with an amount that is no price of it
+CATEGORY = """<!doctype html><html lang="en"><head><title>All products</title></head><body>
+<h1>All products</h1><ul>{tiles}</ul></body></html>"""
+TILE = (
+    '<li class="product-card"><a href="/{name}">Thing {name}</a> <b class="price">€{price}</b></li>'
+)
+UNAVAILABLE = """<!doctype html><html lang="en"><head><title>No longer available</title></head>
+<body><h1>This product is no longer available</h1><h2>You may also like</h2>
+<div class="offer"><a href="/x">Thing of brass</a> <span class="price">€ 13.37</span></div>
+</body></html>"""
+SUCCESSOR = {"name": "Thing of the next generation", "sku": "next", "price": "13.37"}
 CAPTCHA = b'<html><body><form id="challenge-form">Are you human?</form></body></html>'
 
 
@@ -33,6 +63,26 @@ class Fault(StrEnum):
     GONE = "404"
     HANGS = "hangs"
     SAME_PAGE = "same page"
+
+
+class Template(StrEnum):
+    """How a shop shows its prices; all but the first mislead a reader."""
+
+    PLAIN = "plain"
+    DEAL = "structured list price beside a deal"
+    CROWNS = "crowns without a sign"
+    EMPTY = "price missing now and then, amounts elsewhere"
+    RAISING = "a parser that raises now and then"
+    HANGING = "a parser that hangs now and then"
+
+
+class Wrong(StrEnum):
+    """What one page shows instead of its product."""
+
+    CATEGORY = "category page"
+    TO_CATEGORY = "redirect to a category"
+    UNAVAILABLE = "no longer available"
+    TO_SUCCESSOR = "redirect to a successor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +107,11 @@ class Shop(LoopbackServer):
         self.products = {f"p{n}": Truth(f"{10 + n % 80}.00") for n in range(products)}
         # pages that are gone while the rest of the shop is well
         self.gone: set[str] = set()
+        self.template = Template.PLAIN
+        # whether the price is missing, or the parser of the shop fails
+        self.is_incomplete = False
+        # pages that show something else
+        self.wrong: dict[str, Wrong] = {}
         self.served: dict[str, list[tuple[str, str]]] = defaultdict(list)
         self.requests: Counter[str] = Counter()
         self._over = asyncio.Event()
@@ -66,7 +121,8 @@ class Shop(LoopbackServer):
         return f"127.0.0.1:{self.port}"
 
     def url(self, name: str) -> str:
-        return f"http://{self.host}/{name}"
+        folder = {Template.RAISING: "raising/", Template.HANGING: "hanging/"}
+        return f"http://{self.host}/{folder.get(self.template, '')}{name}"
 
     def fall_ill(self, fault: Fault | None) -> None:
         """Called on the loop of the server; whatever hangs is cut off."""
@@ -86,7 +142,7 @@ class Shop(LoopbackServer):
     async def handle(self, reader: Reader, writer: Writer) -> None:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            path = head.split(b" ", 2)[1].decode().removeprefix("/")
+            path = head.split(b" ", 2)[1].decode().rpartition("/")[2]
             self.requests[str(self.fault)] += 1
             if path == "robots.txt":
                 writer.write(_answer("200 OK", b"User-agent: *\nAllow: /\n", "text/plain"))
@@ -107,21 +163,64 @@ class Shop(LoopbackServer):
             return _answer("503 Service Unavailable", b"later")
         if self.fault is Fault.CAPTCHA:
             return _answer("403 Forbidden", CAPTCHA)
+        if name == "all":
+            return _answer("200 OK", self._category())
+        if name == "next":
+            return _answer("200 OK", PAGE.format(**SUCCESSOR, stock="InStock").encode())
+        if self.fault is None and name in self.wrong:
+            return self._wrong_page(self.wrong[name])
         if self.fault is Fault.GONE or name in self.gone or name not in self.products:
             return _answer("404 Not Found", b"<html><body>not here</body></html>")
         if self.fault is Fault.SAME_PAGE:
             return _answer("200 OK", PAGE.format(**SAME).encode())
         truth = self.products[name]
+        if self.is_incomplete:
+            return _answer("200 OK", self._page(name, truth))
         if self.served[name][-1:] != [truth.shown]:
             self.served[name].append(truth.shown)
+        return _answer("200 OK", self._page(name, truth))
+
+    def _page(self, name: str, truth: Truth) -> bytes:
         stock = "InStock" if truth.in_stock else "OutOfStock"
         sku = f"{self.number}-{name}"
         named = {"name": f"Thing {sku}", "sku": sku, "price": truth.price, "stock": stock}
-        return _answer("200 OK", PAGE.format(**named).encode())
+        # a product that is sold out may lose its price
+        is_missing = self.is_incomplete and truth.in_stock
+        more = {
+            "list_price": f"{float(truth.price) * 1.25:.2f}",
+            "stock_text": "In stock" if truth.in_stock else "Out of stock",
+            "shown_price": "" if is_missing else f"CHF {truth.price}",
+            "attributes": self._attributes(truth),
+        }
+        templates = {Template.DEAL: DEAL, Template.CROWNS: CROWNS, Template.EMPTY: EMPTY}
+        parsed = (Template.RAISING, Template.HANGING)
+        template = PARSED if self.template in parsed else templates.get(self.template, PAGE)
+        return template.format(**named, **more).encode()
+
+    def _attributes(self, truth: Truth) -> str:
+        """What the parser of the shop reads."""
+        if not self.is_incomplete:
+            return f'data-net="{truth.price}"'
+        return 'data-hang="yes"' if self.template is Template.HANGING else ""
+
+    def _wrong_page(self, wrong: Wrong) -> bytes:
+        if wrong in (Wrong.TO_CATEGORY, Wrong.TO_SUCCESSOR):
+            target = "/all" if wrong is Wrong.TO_CATEGORY else "/next"
+            return _answer("302 Found", b"", location=target)
+        return _answer(
+            "200 OK", self._category() if wrong is Wrong.CATEGORY else UNAVAILABLE.encode()
+        )
+
+    def _category(self) -> bytes:
+        tiles = (TILE.format(name=n, price=truth.price) for n, truth in self.products.items())
+        return CATEGORY.format(tiles="".join(tiles)).encode()
 
 
-def _answer(status: str, body: bytes, kind: str = "text/html; charset=utf-8") -> bytes:
+def _answer(
+    status: str, body: bytes, kind: str = "text/html; charset=utf-8", *, location: str | None = None
+) -> bytes:
     lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
+    lines += [f"Location: {location}"] if location else []
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
 
 

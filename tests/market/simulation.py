@@ -10,13 +10,14 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import pairwise
+from itertools import cycle, groupby, pairwise
+from pathlib import Path
 
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
@@ -25,7 +26,7 @@ from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import NewWebhook, Webhooks
-from market.shops import Fault, Shop, Shops, SlowProxy
+from market.shops import Fault, Shop, Shops, SlowProxy, Template, Wrong
 from servers.proxies import HttpProxy
 from support.waiting import eventually
 from tasks.working import Process, Tasks
@@ -40,6 +41,17 @@ SCHEDULE = {
     4: (Fault.HANGS, range(2, 5)),
     7: (Fault.SAME_PAGE, range(2, 4)),
 }
+# by shop: what its pages show instead of their products, one after the other, in which hours
+WRONG_PAGES = {11: range(2, 6)}
+# by shop: how it shows its prices, and in which hours they are missing or its parser fails
+TEMPLATES = {
+    12: (Template.DEAL, range(0)),
+    13: (Template.CROWNS, range(0)),
+    14: (Template.EMPTY, range(3, 4)),
+    15: (Template.RAISING, range(2, 5)),
+    16: (Template.HANGING, range(2, 4)),
+}
+PARSERS = str(Path(__file__).parent.parent / "parsers" / "faulty_parsers.py")
 # these are visited through the proxies
 PROXIED = (5, 6)
 DAY = 8
@@ -50,7 +62,7 @@ COMPRESSED = {
     "recrawl_every": 3600.0, "revisit_changed": False, "images": False, "browser": "none",
     "scheduler_interval": 0.1, "poll_interval": 0.1, "heartbeat_interval": 1.0,
     "task_retries": 1, "task_retry_delay": 0.05, "task_retry_delay_max": 0.1,
-    "gone_visits": 3, "gone_after": 5 * 3600.0,
+    "parser_bypass_time": 1.0, "gone_visits": 3, "gone_after": 5 * 3600.0,
     "dead_letter_visits": 5, "dead_letter_after": 3 * 86400.0,
 }  # fmt: skip
 
@@ -79,8 +91,16 @@ class Market:
         self.hours += 1
         ill = {n: f for n, (f, when) in SCHEDULE.items() if hour in when and not quiet}
         self.shops.fall_ill(ill)
+        for number, when in WRONG_PAGES.items():
+            shown = hour in when and not quiet
+            pages = dict(zip(self.all[number].products, cycle(Wrong), strict=False))
+            self.all[number].wrong = pages if shown else {}
+        for number, (_, when) in TEMPLATES.items():
+            self.all[number].is_incomplete = hour in when and not quiet
         for shop in self.all:
-            shop.change_offers(self.chance)
+            # what such a shop changes meanwhile cannot be read
+            if not shop.is_incomplete:
+                shop.change_offers(self.chance)
         await self._move_times_back()
         started = time.monotonic()
         try:
@@ -183,7 +203,10 @@ async def open_market(
 ) -> AsyncIterator[Market]:
     tasks.settings = Settings(**(tasks.settings.model_dump() | COMPRESSED))
     chance = random.Random(seed)
+    tasks.settings = tasks.settings.model_copy(update={"parser_modules": (PARSERS,)})
     served = Shops([Shop(n, products) for n in range(shops)], [HttpProxy(), SlowProxy()])
+    for number, (template, _) in TEMPLATES.items():
+        served.shops[number].template = template
     async with AsyncExitStack() as stack:
         stack.enter_context(served.open())
         receiver = await stack.enter_async_context(Receiver())
@@ -227,6 +250,10 @@ async def _prepare(market: Market) -> None:
 Seen = tuple[str, str]
 
 
+# templates whose price cannot be read for some rounds
+WITHOUT_PRICE = {Template.EMPTY, Template.RAISING, Template.HANGING}
+
+
 async def histories(market: Market) -> dict[str, list[Seen]]:
     rows = await market.tasks.sql(
         """
@@ -252,6 +279,8 @@ async def check_market(market: Market) -> Counter[str]:
     assert known == {}
     rows = await market.tasks.sql("SELECT id, kind FROM catalog_events")
     events = Counter(kind for _, kind in rows)
+    # pages that showed something else were withheld, and nothing of them is in a history
+    del events["product.replaced"]
     assert {kind: n for kind, n in events.items() if kind.startswith("product.")} == expected
     _check_deliveries(market, {id_ for id_, _ in rows})
     return events
@@ -267,8 +296,21 @@ def _check_history(shop: Shop, name: str, history: list[Seen]) -> None:
         history = history[:-1]
     else:
         assert history[-1] == shop.products[name].shown, f"{url}: {history}"
-    served = iter(shop.served[name])
-    assert all(offer in served for offer in history), f"{url}: {history} of {shop.served[name]}"
+    served = shop.served[name]
+    if shop.template in WITHOUT_PRICE:  # beside a price that stays as it was, the stock may change
+        shown = all(
+            _is_in_order(*columns)
+            for columns in zip(zip(*history, strict=True), zip(*served, strict=True), strict=True)
+        )
+    else:
+        shown = _is_in_order(history, served)
+    assert shown, f"{url}: {history} of {served}"
+
+
+def _is_in_order(found: Sequence[object], served: Sequence[object]) -> bool:
+    """Whether all that was found was served, in this order; repeated values count once."""
+    rest = iter(served)
+    return all(value in rest for value, _ in groupby(found))
 
 
 def _count_changes(history: list[Seen], expected: Counter[str]) -> None:

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from forager.metrics.meters import Family, Key, Kind
+from forager.metrics.meters import Family, Key, MeterKind
 from forager.metrics.scrape import exposition
 
-COUNTER = Family("things_total", Kind.COUNTER, "Things.", ("kind",))
-PLAIN = Family("size_bytes", Kind.GAUGE, "A size.")
-TIMES = Family("times_seconds", Kind.HISTOGRAM, "Times.", ("what",), (0.1, 1))
+COUNTER = Family("things_total", MeterKind.COUNTER, "Things.", ("kind",))
+PLAIN = Family("size_bytes", MeterKind.GAUGE, "A size.")
+TIMES = Family("times_seconds", MeterKind.HISTOGRAM, "Times.", ("what",), (0.1, 1))
 
 BOUNDS = ("0.1", "1", "+Inf")
 

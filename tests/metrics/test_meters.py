@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from forager.metrics.catalog import METERS
 from forager.metrics.meters import Counter, Histogram, take_all
-from forager.metrics.recorded import METERS
 
 
 def test_a_counter_is_taken_once() -> None:

@@ -107,7 +107,7 @@ async def test_what_cannot_be_added_is_kept(database: Database, settings: Settin
 
 async def test_a_process_that_leaves_adds_its_last(database: Database, settings: Settings) -> None:
     slow = settings.model_copy(update={"heartbeat_interval": 60.0, "watchdog_interval": 60.0})
-    from forager.metrics.recorded import PAGES
+    from forager.metrics.catalog import PAGES
 
     PAGES.take()
     async with recording(database, slow):

@@ -15,14 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.client import Answer, Api
 from crawl.crawling import Crawls
 from forager.access.caller import Scope
-from forager.access.keys import create_key
 from forager.db.database import Database
+from forager.metrics.catalog import METERS
 from forager.metrics.meters import take_all
-from forager.metrics.recorded import METERS
 from forager.metrics.scrape import open_scrape
 from forager.settings import Settings
 from metrics import promql
 from servers.site import Site
+from support.keys import make_key
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -105,7 +105,7 @@ async def test_requests_are_counted_by_route_and_not_by_path(address: str) -> No
 
 async def test_it_needs_a_key_once_there_is_one(address: str, database: Database) -> None:
     assert (await scrape(address)).status == 200
-    made = await create_key(database, "prometheus", scope=Scope.READ)
+    made = await make_key(database, "prometheus", scope=Scope.READ)
     refused = await scrape(address)
     assert (refused.status, refused.is_problem) == (401, True)
     assert (await scrape(address, made.text)).status == 200
@@ -117,7 +117,7 @@ class TestOpened:
         return settings.model_copy(update={"api_port": 0, "metrics_open": True})
 
     async def test_it_can_be_opened(self, address: str, database: Database) -> None:
-        await create_key(database, "someone", scope=Scope.ADMIN)
+        await make_key(database, "someone", scope=Scope.ADMIN)
         assert (await scrape(address)).status == 200
         async with Api(address) as client:
             assert (await client.get("/api/v1/jobs")).status == 401

@@ -54,7 +54,7 @@ EXTRAS = {
     "semantic": "wordllama, safetensors, tokenizers",
     "celery": "forager.dispatch.celery",
     "browser": "playwright.async_api",
-    "analytics": "chdb, pyarrow",
+    "analytics": "duckdb",
     "clickhouse": "clickhouse_connect",
     "tracing": "opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forager.archive import store
 from forager.archive.options import archive_options
-from forager.archive.record import ResponseRecord, pack
+from forager.archive.warc_record import ResponseRecord, pack
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Database
 from forager.extract.keys import url_hash

@@ -58,6 +58,9 @@ async def test_a_version_that_hangs_or_breaks_costs_its_own_pages(
     assert report.old.outcomes == {"ok": 3}
     # a field that breaks counts against the version as well
     assert report.new.outcomes == {"suspect": 2, "failed": 1}
+    # rates that differ are never called the same result
+    assert report.outcomes_differ == 3
+    assert report.fields["name"].lost >= 1
     assert report.new.rate == 0
     messages = [error.message for error in report.new.errors]
     assert any("takes longer than 1 s" in message for message in messages)

@@ -13,7 +13,7 @@ import pytest
 
 from forager.errors import InvalidInput, NotFound
 from forager.parsers.fixtures import check_fixture, find_fixtures, load_fixture
-from forager.parsers.page_cache import Page
+from forager.parsers.page_cache import CachedPage
 from forager.parsers.scaffold import write_parser
 from parsers.archived_kiosk import MODULE, item
 
@@ -134,7 +134,9 @@ def test_pytest_says_which_module_is_no_parser(tmp_path: Path) -> None:
 
 
 def test_a_new_parser_passes_its_first_fixture(tmp_path: Path) -> None:
-    page = Page("https://corner.example/p/1", None, b"<h1>Tea</h1><b class='price'>EUR 4.20</b>")
+    page = CachedPage(
+        "https://corner.example/p/1", None, b"<h1>Tea</h1><b class='price'>EUR 4.20</b>"
+    )
     done = write_parser("corner-shop", ("corner.example/p/*",), tmp_path, page)
     assert done.module == tmp_path / "corner_shop_parser.py"
     assert done.fixture == tmp_path / "fixtures" / "corner-shop" / "first.json"
@@ -168,5 +170,5 @@ def test_what_cannot_become_a_parser(
     tmp_path: Path, name: str, pattern: str, url: str, message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
-        write_parser(name, (pattern,), tmp_path, Page(url, None, b""))
+        write_parser(name, (pattern,), tmp_path, CachedPage(url, None, b""))
     assert list(tmp_path.iterdir()) == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from forager.checks import Level
 from forager.db.database import Connection, Database
 from forager.db.retention import delete_rows
-from forager.doctor.check import Level
-from forager.doctor.work import check_rates as check_success_rates
 from forager.errors import InvalidInput
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
 from forager.metrics.gauges import Gauges
+from forager.parsers.checks import check_rates as check_success_rates
 from forager.parsers.rates import (
     ParseCount,
     check_rates,
@@ -20,7 +22,6 @@ from forager.parsers.rates import (
 )
 from forager.parsers.store.rates import OLD_RATES
 from forager.settings import Settings
-from forager.webhooks.events import EventKind, NewEvent, record_events
 from products.rows import insert_domain
 
 SETTINGS = Settings()
@@ -177,7 +178,7 @@ async def test_a_domain_is_degraded_until_its_pages_are_parsed_well_again(
     assert (rate.domain, rate.recent_good, rate.earlier_pages) == ("shop.example", 10, 200)
     check = await check_success_rates(database, SETTINGS)
     assert check.level is Level.WARN
-    assert "shop.example (10% of the last 100 pages, usually 100%)" in check.finding
+    assert "shop.example (10% of the last 100 pages, usually 100%)" in check.examples[0]
     gauges = await Gauges(database, SETTINGS).values()
     assert gauges["forager_parser_degraded_domains", (), ""] == 1
     async with database.transaction() as connection:

@@ -9,7 +9,7 @@ import pytest
 from forager.db.database import Database
 from forager.logs import configure_logs
 from forager.parsers import reading, registry
-from forager.parsers.page_cache import Page
+from forager.parsers.page_cache import CachedPage
 from forager.parsers.parser import FieldProblem
 from forager.parsers.reading import ReadingPool, tried_versions
 from forager.parsers.rollouts import roll_out
@@ -36,8 +36,8 @@ class Narrow2(Narrow):
 pytestmark = pytest.mark.usefixtures("kiosk")
 
 
-def page(body: bytes) -> Page:
-    return Page(URL, "text/html; charset=utf-8", body)
+def page(body: bytes) -> CachedPage:
+    return CachedPage(URL, "text/html; charset=utf-8", body)
 
 
 async def test_a_version_on_trial_that_hangs_leaves_the_other_reading_alone(
@@ -102,6 +102,29 @@ async def test_fields_that_a_parser_broke_at_are_kept_as_warnings(
     for [problems] in await tasks.sql("SELECT problems FROM products"):
         assert problems == [warning]
     assert await tasks.sql("SELECT pages, good FROM parse_rates") == [(2, 0)]
+
+
+async def test_a_parser_that_hangs_costs_its_own_shop_only(
+    database: Database, settings: Settings
+) -> None:
+    changes = {
+        "parser_modules": (MODULE,), "images": False, "extraction_time_limit": 1.0,
+        "extraction_processes": 2, "parser_bypass_after": 1000,
+    }  # fmt: skip
+    settings = settings.model_copy(update=changes)
+    hanging, other = Kiosk(database, settings), Kiosk(database, settings, "other.example")
+    await hanging.archive((number, SLOW) for number in range(100))
+    other.task_ids = [*hanging.task_ids]  # the next segment has another name
+    await other.archive((number, item(number)) for number in range(1, 4))
+    await roll_out(database, settings, "kiosk", "10")
+    tasks = Tasks(database, settings)
+    await tasks.sql("UPDATE crawl_tasks SET updated_at = 'yesterday'")
+    async with at_work(tasks):
+        await tasks.all_when(other.task_ids[-3:], "completed")
+        waiting = await tasks.sql(
+            "SELECT count(*) FROM crawl_tasks WHERE status IN ('downloaded', 'parsing')"
+        )
+    assert waiting[0][0] > 50
 
 
 async def test_a_worker_names_the_parsers_that_it_cannot_use(

@@ -11,11 +11,11 @@ import pytest
 
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.page import ProductPage, open_page
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 from forager.parsers.parser import ABSENT, SiteParser
 from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, UrlPattern, newest, version_key
 from forager.parsers.registry import (
-    PrintsAside,
+    PrintsToStderr,
     all_parsers,
     build_registry,
     chosen_parser,
@@ -243,7 +243,7 @@ def test_what_a_parser_prints_does_not_reach_the_answer(
 
 def test_threads_leave_standard_output_as_it_was() -> None:
     before = sys.stdout
-    aside = PrintsAside()
+    aside = PrintsToStderr()
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:

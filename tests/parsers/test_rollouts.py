@@ -7,13 +7,13 @@ import socket
 
 import pytest
 
+from forager.checks import Level
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor.check import Level
-from forager.doctor.work import check_parsers
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.workers import Registration
 from forager.parsers.backtest import backtest
+from forager.parsers.checks import check_parsers
 from forager.parsers.overview import overview
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import installed_versions
@@ -77,7 +77,7 @@ async def test_a_rollout_names_the_workers_that_cannot_follow(database: Database
     assert lines["kiosk", "1"].missing_on == lines["kiosk", "10"].missing_on == ()
     check = await check_parsers(database, SETTINGS)
     assert check.level is Level.WARN
-    assert f"kiosk 2: {behind[0]}" in check.finding
+    assert f"kiosk 2: {behind[0]}" in check.examples[0]
     await old.end()
     assert (await roll_out(database, SETTINGS, "kiosk", "2")).missing_on == ()
 

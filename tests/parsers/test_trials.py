@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from forager.db.database import Database
-from forager.parsers.page_cache import Page
+from forager.events.event import EventKind
+from forager.events.service import list_events
+from forager.parsers.page_cache import CachedPage
 from forager.parsers.reading import ReadingPool
 from forager.parsers.rollouts import load_plan, roll_out
 from forager.parsers.trials import MOST_BREAKS, PER_PROCESS, Trials, suspend
 from forager.settings import Settings
-from forager.webhooks.events import EventKind, list_events
 from parsers.archived_kiosk import MODULE, Kiosk, item
 from tasks.working import Tasks, at_work
 
@@ -63,7 +64,9 @@ async def test_only_what_breaks_in_a_row_counts(database: Database, hurried: Set
     plan = await load_plan(database)
     active, canary = plan.versions_for(1)
     assert canary is not None
-    good, bad = (Page("http://kiosk.example/item/1", "text/html", body(1)) for body in (item, slow))
+    good, bad = (
+        CachedPage("http://kiosk.example/item/1", "text/html", body(1)) for body in (item, slow)
+    )
     async with ReadingPool(hurried) as pool:
         trials = Trials(database, pool)
         for page in (bad, bad, good, bad):

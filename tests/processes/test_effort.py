@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from forager.processes import usage as effort
-from forager.processes.usage import WALL_CLOCK_FACTOR, Effort, Usage
+from forager.processes.usage import WALL_CLOCK_FACTOR, RequestUsage, Usage
 
 RUNNING = Usage(cpu_seconds=0.0, memory_mb=1.0, is_asleep=False, is_stopped=False)
 SECONDS = 20.0
@@ -21,7 +21,7 @@ class Machine:
         self.usage: Usage | None = RUNNING
         monkeypatch.setattr("forager.processes.usage.time.monotonic", lambda: self.now)
         monkeypatch.setattr(effort, "read_usage", lambda _: self.usage)
-        self.effort = Effort()
+        self.effort = RequestUsage()
         self.effort.add(1, 7, 1.0)
 
     def pass_time(self, seconds: int, *, cpu: float = 0.0, step: float = 1.0) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from forager.extract.product.record import Availability, Product
-from forager.products.record import ListedProduct
+from forager.extract.product.product import Availability, Product
+from forager.products.product import ListedProduct
 
 
 def product(name: str, price: str | None = "10", **more: Any) -> Product:

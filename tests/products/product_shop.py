@@ -10,8 +10,8 @@ from typing import Any
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Database
 from forager.extract.keys import url_hash
-from forager.extract.product.record import Availability, Evidence, Product
-from forager.products.writer import ReadPage, Written, write_pages
+from forager.extract.product.product import Availability, Evidence, Product
+from forager.products.writer import ParsedPage, Written, write_pages
 from forager.settings import Settings
 from support.sql import fetch_row
 
@@ -75,10 +75,10 @@ class Shop:
     def url(self, name: str) -> str:
         return f"https://{self.host}/{name}"
 
-    async def page(self, name: str, product: Product | None, **changes: Any) -> ReadPage:
+    async def page(self, name: str, product: Product | None, **changes: Any) -> ParsedPage:
         url = self.url(name)
         self._visits += 1
-        page = ReadPage(
+        page = ParsedPage(
             task_id=await self.task(name),
             domain_id=self.domain_id,
             url=url,
@@ -109,7 +109,7 @@ class Shop:
             self._tasks[name] = row[0]
         return self._tasks[name]
 
-    async def write(self, *pages: ReadPage) -> list[Written]:
+    async def write(self, *pages: ParsedPage) -> list[Written]:
         async with self.database.transaction() as connection:
             return await write_pages(connection, pages, settings=self.settings)
 

@@ -8,14 +8,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from forager.checks import Level, Report
 from forager.cli.options import Flags
 from forager.cli.products.products import audit as audit_command
 from forager.db.database import Database
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import list_events, record_events
 from forager.images.files import image_path, open_image_files
-from forager.products import audit as audit_module
-from forager.products.audit import Audit, Concern, audit_catalog, audit_if_due
+from forager.products import checks
+from forager.products.audit import audit_catalog, audit_if_due, last_audit
 from forager.settings import Settings
-from forager.webhooks.events import list_events
 from forager.webhooks.service import clean_up_webhooks
 from products.rows import add_product, insert_domain
 
@@ -37,13 +39,14 @@ async def spoil(database: Database, *statements: LiteralString) -> None:
             await connection.execute(statement)
 
 
-def names(audit: Audit) -> dict[str, int]:
+def names(audit: Report) -> dict[str, int]:
     return {finding.check: finding.count for finding in audit.findings}
 
 
 async def test_a_sound_catalog_has_no_findings(sound: Database, settings: Settings) -> None:
     audit = await audit_catalog(sound, settings)
 
+    assert audit.ok
     assert audit.findings == []
     (event,) = (await list_events(sound, kind="catalog.audit")).items
     assert event.payload["findings"] == []
@@ -56,7 +59,7 @@ async def test_no_longer_tracking_a_product_is_no_contradiction(
     async with sound.connection() as connection:
         await connection.execute("DELETE FROM crawl_tasks")
     audit = await audit_catalog(sound, settings)
-    assert {finding.concern for finding in audit.findings} == {Concern.STALENESS}
+    assert {finding.level for finding in audit.findings} == {Level.WARN}
 
 
 FIRST_TASK: LiteralString = "(SELECT min(id) FROM crawl_tasks)"
@@ -125,7 +128,7 @@ async def test_each_fault_is_found_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # the path of that image is no path at all, and is not looked for
-    monkeypatch.setattr(audit_module, "IMAGE_SAMPLE", 0)
+    monkeypatch.setattr(checks, "IMAGE_SAMPLE", 0)
     filled = statement.replace("{task}", FIRST_TASK)
     await spoil(sound, *filled.split(";"))
 
@@ -133,6 +136,7 @@ async def test_each_fault_is_found_alone(
 
     assert names(audit) == {check: 1}
     assert len(audit.findings[0].examples) == 1
+    assert await last_audit(sound) == audit
 
 
 async def test_domains_all_of_whose_tasks_fail_are_named(
@@ -141,7 +145,7 @@ async def test_domains_all_of_whose_tasks_fail_are_named(
     await spoil(sound, "UPDATE crawl_tasks SET status = 'failed'")
     found = {each.check: each for each in (await audit_catalog(sound, settings)).findings}
     assert found["domains_that_fail"].examples == ["shop.example"]
-    assert found["domains_that_fail"].concern is Concern.STALENESS
+    assert found["domains_that_fail"].level is Level.WARN
 
 
 @pytest.mark.parametrize(
@@ -208,8 +212,8 @@ async def test_files_of_images_are_looked_for(sound: Database, settings: Setting
 async def test_many_products_are_looked_at_in_pieces(
     sound: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_module, "CHUNK", 1)
-    monkeypatch.setattr(audit_module, "EXAMPLES", 2)
+    monkeypatch.setattr(checks, "CHUNK", 1)
+    monkeypatch.setattr(checks, "EXAMPLES", 2)
     await spoil(sound, "UPDATE products SET price = 7")
     (finding,) = (await audit_catalog(sound, settings)).findings
     assert (finding.count, finding.examples) == (3, [1, 2])
@@ -220,6 +224,17 @@ async def test_one_audit_a_day_however_many_ask(sound: Database, settings: Setti
     assert await audit_if_due(sound, settings) is None
     await spoil(sound, "UPDATE catalog_events SET occurred_at = now() - interval '25 h'")
     assert await audit_if_due(sound, settings) is not None
+
+
+async def test_an_audit_of_an_earlier_version_is_still_shown(database: Database) -> None:
+    finding = {"check": "c", "concern": "integrity", "meaning": "rows", "count": 2, "examples": [1]}
+    payload = {"at": "2026-03-01T00:00:00Z", "seconds": 1.5, "checks": 12, "findings": [finding]}
+    async with database.transaction() as connection:
+        await record_events(connection, [NewEvent(EventKind.AUDIT, None, None, payload)])
+    report = await last_audit(database)
+    assert (report.ok, report.checks, report.seconds) == (False, 12, 1.5)
+    [found] = report.findings
+    assert (found.check, found.message, found.count, found.examples) == ("c", "rows", 2, [1])
 
 
 async def test_messages_without_a_webhook_go(database: Database) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forager.extract.product.record import Availability, Evidence, Product, ProductImage, Variant
+from forager.extract.product.product import Availability, Evidence, Product, ProductImage, Variant
 from forager.products.content import ProductContent
 from products.product_shop import EVENTS, LAMP, Shop, lamp
 

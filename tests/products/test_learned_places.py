@@ -10,9 +10,9 @@ from forager.db.database import Database
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
 from forager.extract.product.places import NOTHING_LEARNED, LearnedPlace
-from forager.extract.product.record import Product
+from forager.extract.product.product import Product
 from forager.products.learned_places import LearnedPlaces, learned_path
-from forager.products.store.records import ShownPrice
+from forager.products.store.products import ShownPrice
 from forager.settings import Settings
 from products.product_shop import Shop
 

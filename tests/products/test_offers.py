@@ -12,8 +12,13 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.record import Availability, Product, Variant
-from forager.products.export import Export, ExportContent, ExportFormat, export_products
+from forager.extract.product.product import Availability, Product, Variant
+from forager.products.export import (
+    ExportContent,
+    ProductExport,
+    ProductsExportFormat,
+    export_products,
+)
 from forager.products.filters import Filters
 from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
@@ -111,7 +116,7 @@ async def test_a_change_brings_visits_of_other_offers_forward(
 
 async def exported(database: Database, **wanted: Any) -> list[dict[str, str]]:
     file = io.BytesIO()
-    await export_products(database, Export(ExportFormat.CSV, **wanted), file)
+    await export_products(database, ProductExport(ProductsExportFormat.CSV, **wanted), file)
     return list(csv.DictReader(io.StringIO(file.getvalue().decode())))
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from forager.amounts import amount_text
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.record import Availability, ProductImage
+from forager.extract.product.product import Availability, ProductImage
 from forager.products import export
 from forager.products.export import (
-    Export,
     ExportContent,
-    ExportFormat,
+    ProductExport,
+    ProductsExportFormat,
     export_products,
     export_size,
 )
@@ -99,9 +99,9 @@ async def test_stats(shop: Shop) -> None:
 ODD = product('=HYPERLINK("x"), "quoted"\nnext line; ü', "1234.5", brand="a,b")
 
 
-async def exported(shop: Shop, format_: ExportFormat, **more: Any) -> bytes:
+async def exported(shop: Shop, format_: ProductsExportFormat, **more: Any) -> bytes:
     file = io.BytesIO()
-    count = await export_products(shop.database, Export(format_, **more), file)
+    count = await export_products(shop.database, ProductExport(format_, **more), file)
     assert count == more.get("expected", count)
     return file.getvalue()
 
@@ -112,17 +112,17 @@ async def test_files_are_read_back(shop: Shop, chunk: int, monkeypatch: pytest.M
     for name, made in (CATALOG | {"odd": ODD}).items():
         await shop.visit(name, made)
     odd = '=HYPERLINK("x"), "quoted" next line; ü'
-    lines = (await exported(shop, ExportFormat.JSONL)).splitlines()
+    lines = (await exported(shop, ProductsExportFormat.JSONL)).splitlines()
     rows = [json.loads(line) for line in lines]
     assert [row["name"] for row in rows] == ["Chair", "Bar stool", "Sofa", "Lamp", "Rug", odd]
     assert (rows[5]["price"], rows[3]["price"], rows[0]["price"]) == ("1234.50", None, "120")
 
-    text = (await exported(shop, ExportFormat.CSV)).decode()
+    text = (await exported(shop, ProductsExportFormat.CSV)).decode()
     table = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [row["name"] for row in table] == [row["name"] for row in rows]
     assert (table[5]["price"], table[3]["price"], table[5]["brand"]) == ("1234.50", "", "a,b")
 
-    binary = await exported(shop, ExportFormat.PARQUET)
+    binary = await exported(shop, ProductsExportFormat.PARQUET)
     parquet = pyarrow.parquet.read_table(io.BytesIO(binary)).to_pylist()
     assert [row["name"] for row in parquet] == [row["name"] for row in rows]
     assert (parquet[5]["price"], parquet[3]["price"]) == (Decimal("1234.5"), None)
@@ -133,7 +133,7 @@ async def test_files_of_histories_and_of_nothing(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "SMALL_CHUNK", 1)
-    for format_ in ExportFormat:
+    for format_ in ProductsExportFormat:
         assert isinstance(await exported(shop, format_), bytes)
     await shop.stock(CATALOG)
     await shop.visit("sofa", replace(CATALOG["sofa"], price=Decimal(450)))
@@ -141,18 +141,22 @@ async def test_files_of_histories_and_of_nothing(
     rows = [
         json.loads(line)
         for line in (
-            await exported(shop, ExportFormat.JSONL, content=ExportContent.HISTORY, filters=filters)
+            await exported(
+                shop, ProductsExportFormat.JSONL, content=ExportContent.HISTORY, filters=filters
+            )
         ).splitlines()
     ]
     assert [(row["price"], row["percent"]) for row in rows] == [("900", None), ("450", -50.0)]
-    text = (await exported(shop, ExportFormat.CSV, content=ExportContent.HISTORY)).decode()
+    text = (await exported(shop, ProductsExportFormat.CSV, content=ExportContent.HISTORY)).decode()
     assert len(list(csv.DictReader(io.StringIO(text, newline="")))) == 6
     since = datetime.now(UTC) + timedelta(days=1)
-    later = await exported(shop, ExportFormat.JSONL, content=ExportContent.HISTORY, since=since)
+    later = await exported(
+        shop, ProductsExportFormat.JSONL, content=ExportContent.HISTORY, since=since
+    )
     assert later == b""
-    binary = await exported(shop, ExportFormat.PARQUET, content=ExportContent.HISTORY)
+    binary = await exported(shop, ProductsExportFormat.PARQUET, content=ExportContent.HISTORY)
     assert pyarrow.parquet.read_table(io.BytesIO(binary)).num_rows == 6
-    assert await export_size(shop.database, Export(ExportFormat.CSV, filters)) == 1
+    assert await export_size(shop.database, ProductExport(ProductsExportFormat.CSV, filters)) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.products.filters import Filters, Order, Place, encode_place
+from forager.products.filters import Filters, ListPlace, ProductOrder, encode_place
 from forager.products.service import list_products
 from forager.settings import Settings
 from products.catalog import CATALOG, names, product
@@ -62,7 +62,9 @@ FILTERED: list[tuple[Filters, set[str]]] = [
 async def test_a_domain_means_its_subdomains(database: Database, settings: Settings) -> None:
     for host in ("www.shop.example", "m.shop.example", "myshop.example"):
         await (await Shop(database, settings, host).open()).visit("lamp", LAMP)
-    found = await list_products(database, Filters(domain="shop.example"), order=Order.CHEAPEST)
+    found = await list_products(
+        database, Filters(domain="shop.example"), order=ProductOrder.CHEAPEST
+    )
     assert {product.domain for product in found.items} == {"www.shop.example", "m.shop.example"}
     page = await list_products(database, Filters(domain="shop.example"), limit=1)
     # a host that turns up meanwhile does not end the list
@@ -88,11 +90,11 @@ async def test_changed_since_and_problems(shop: Shop) -> None:
 
 
 ORDERED = {
-    Order.NEWEST: ["Rug", "Lamp", "Sofa", "Bar stool", "Chair"],
-    Order.UPDATED: ["Chair", "Rug", "Lamp", "Sofa", "Bar stool"],
-    Order.NAME: ["Bar stool", "Chair", "Lamp", "Rug", "Sofa"],
-    Order.CHEAPEST: ["Bar stool", "Rug", "Chair", "Sofa", "Lamp"],
-    Order.DEAREST: ["Sofa", "Chair", "Rug", "Bar stool", "Lamp"],
+    ProductOrder.NEWEST: ["Rug", "Lamp", "Sofa", "Bar stool", "Chair"],
+    ProductOrder.UPDATED: ["Chair", "Rug", "Lamp", "Sofa", "Bar stool"],
+    ProductOrder.NAME: ["Bar stool", "Chair", "Lamp", "Rug", "Sofa"],
+    ProductOrder.CHEAPEST: ["Bar stool", "Rug", "Chair", "Sofa", "Lamp"],
+    ProductOrder.DEAREST: ["Sofa", "Chair", "Rug", "Bar stool", "Lamp"],
 }
 
 
@@ -100,7 +102,7 @@ async def test_orders(shop: Shop) -> None:
     for name, made in CATALOG.items():
         await shop.visit(name, made)
     await shop.visit("chair", replace(CATALOG["chair"], review_count=3))
-    for order in Order:
+    for order in ProductOrder:
         for limit in (1, 2, 5):
             assert await walked(shop, limit, order=order) == ORDERED[order]
 
@@ -119,8 +121,8 @@ async def test_no_row_is_lost_or_twice_while_others_are_added(shop: Shop) -> Non
     assert sorted(found) == sorted(f"P{number}" for number in range(25))
 
 
-@pytest.mark.parametrize("order", [Order.CHEAPEST, Order.NAME])
-async def test_other_orders_lose_nothing_either(shop: Shop, order: Order) -> None:
+@pytest.mark.parametrize("order", [ProductOrder.CHEAPEST, ProductOrder.NAME])
+async def test_other_orders_lose_nothing_either(shop: Shop, order: ProductOrder) -> None:
     unpriced = {f"u{number}": product("Same", None) for number in range(7)}
     await shop.stock({f"p{number}": product("Same") for number in range(7)} | unpriced)
     page = await list_products(shop.database, order=order, limit=3)
@@ -141,7 +143,7 @@ async def test_a_list_says_what_is_wrong_with_its_question(shop: Shop) -> None:
         ({"cursor": "nonsense"}, "not one that a list gave"),
         ({"cursor": "é" * 5}, "not one that a list gave"),
         ({"cursor": "a" * 100_000}, "not one that a list gave"),
-        ({"cursor": page.next_cursor, "order": Order.NAME}, "another list"),
+        ({"cursor": page.next_cursor, "order": ProductOrder.NAME}, "another list"),
         ({"cursor": page.next_cursor, "filters": Filters(brand="x")}, "another list"),
         ({"limit": 0}, "1 to 1000"),
         ({"limit": 1001}, "1 to 1000"),
@@ -166,8 +168,8 @@ FORGED = (
 
 async def test_a_forged_cursor_does_no_harm(shop: Shop) -> None:
     await shop.stock(CATALOG)
-    for order, value in itertools.product(Order, FORGED):
-        forged = encode_place(Place(value, 1), Filters(), order)
+    for order, value in itertools.product(ProductOrder, FORGED):
+        forged = encode_place(ListPlace(value, 1), Filters(), order)
         with contextlib.suppress(InvalidInput):
             page = await list_products(shop.database, order=order, cursor=forged)
             assert len(page.items) <= len(CATALOG)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.extract.product.record import Product, ProductImage
-from forager.products.plausibility import Judged, Offer, Past, Standing, judge
-from forager.products.validation import Held, Problem, check, is_turned_away
-from forager.products.visit import held_values, problems_json
+from forager.extract.product.product import Product, ProductImage
+from forager.products.plausibility import Offer, OfferCheck, Past, Standing, check_offer
+from forager.products.validation import FieldViolation, UnconfirmedValue, check, is_turned_away
+from forager.products.visit import problems_json, unconfirmed_values
 from products.product_shop import LAMP
 
 HUGE = Decimal("1e1000000")
@@ -134,13 +134,13 @@ def at(
     return Offer(None if price is None else Decimal(price), None, currency, availability)
 
 
-def rules(judged: Judged) -> list[str]:
-    return [problem.rule for problem in judged.problems]
+def rules(offer_check: OfferCheck) -> list[str]:
+    return [problem.rule for problem in offer_check.problems]
 
 
-def after(problems: tuple[Problem, ...], offer: Offer) -> Past:
+def after(problems: tuple[FieldViolation, ...], offer: Offer) -> Past:
     """What the next visit knows, through the JSON that a product keeps."""
-    return Past(offer, held_values(json.loads(problems_json(problems))))
+    return Past(offer, unconfirmed_values(json.loads(problems_json(problems))))
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def after(problems: tuple[Problem, ...], offer: Offer) -> Past:
     [
         (Offer(), at("10"), Standing.ACCEPTED, None),
         (Offer(), at(None), Standing.ABSENT, None),
-        (Offer(), at("1"), Standing.HELD, "placeholder"),
-        (Offer(), at("0.01"), Standing.HELD, "placeholder"),
-        (Offer(), at("999999.00"), Standing.HELD, "placeholder"),
+        (Offer(), at("1"), Standing.UNCONFIRMED, "placeholder"),
+        (Offer(), at("0.01"), Standing.UNCONFIRMED, "placeholder"),
+        (Offer(), at("999999.00"), Standing.UNCONFIRMED, "placeholder"),
         (Offer(), at("99.99"), Standing.ACCEPTED, None),
         (EUR10, at("10"), Standing.ACCEPTED, None),
         (EUR10, at("100"), Standing.ACCEPTED, None),
-        (EUR10, at("100.01"), Standing.HELD, "step"),
+        (EUR10, at("100.01"), Standing.UNCONFIRMED, "step"),
         (EUR10, at("1.50"), Standing.ACCEPTED, None),
-        (EUR10, at("0.99"), Standing.HELD, "step"),
-        (EUR10, at("1"), Standing.HELD, "placeholder"),
+        (EUR10, at("0.99"), Standing.UNCONFIRMED, "step"),
+        (EUR10, at("1"), Standing.UNCONFIRMED, "placeholder"),
         (at("1"), at("1"), Standing.ACCEPTED, None),
-        (EUR10, at("10", "USD"), Standing.HELD, "changed"),
-        (EUR10, at(None), Standing.HELD, "vanished"),
+        (EUR10, at("10", "USD"), Standing.UNCONFIRMED, "changed"),
+        (EUR10, at(None), Standing.UNCONFIRMED, "vanished"),
         (EUR10, at(None, None, "out_of_stock"), Standing.ABSENT, None),
         (EUR10, at("11", None), Standing.ACCEPTED, "missing"),
         (at("10", None), at("11"), Standing.ACCEPTED, None),
@@ -169,84 +169,94 @@ def after(problems: tuple[Problem, ...], offer: Offer) -> Past:
 def test_a_price_is_taken_or_held(
     known: Offer, seen: Offer, standing: Standing, rule: str | None
 ) -> None:
-    judged = judge(seen, Past(known))
-    assert judged.standing is standing
-    assert rules(judged) == ([] if rule is None else [rule])
-    if standing is Standing.HELD:
-        assert judged.offer == replace(known, availability=seen.availability)
+    offer_check = check_offer(seen, Past(known))
+    assert offer_check.standing is standing
+    assert rules(offer_check) == ([] if rule is None else [rule])
+    if standing is Standing.UNCONFIRMED:
+        assert offer_check.offer == replace(known, availability=seen.availability)
 
 
 def test_amounts_in_problems_are_as_people_write_them() -> None:
     known = Past(Offer(Decimal("10.0000"), None, "EUR", "in_stock"))
-    (problem,) = judge(Offer(Decimal("10000.5000"), None, "EUR", "in_stock"), known).problems
+    (problem,) = check_offer(Offer(Decimal("10000.5000"), None, "EUR", "in_stock"), known).problems
     assert problem.message == "the price was 10, and is 10000.50 now"
 
 
 def test_what_is_seen_again_is_believed() -> None:
-    first = judge(at("500"), Past(EUR10), page="a")
-    assert (first.standing, first.offer.price) == (Standing.HELD, Decimal(10))
-    second = judge(at("500.0"), after(first.problems, first.offer), page="b")
+    first = check_offer(at("500"), Past(EUR10), page="a")
+    assert (first.standing, first.offer.price) == (Standing.UNCONFIRMED, Decimal(10))
+    second = check_offer(at("500.0"), after(first.problems, first.offer), page="b")
     assert (second.standing, second.offer.price, second.problems) == (
         Standing.CONFIRMED, Decimal(500), ()
     )  # fmt: skip
 
 
 def test_the_same_page_read_again_confirms_nothing() -> None:
-    first = judge(at("500"), Past(EUR10), page="a")
-    again = judge(at("500"), after(first.problems, first.offer), page="a")
-    assert again.standing is Standing.HELD
-    assert judge(at("500"), after(again.problems, again.offer), page="b").standing is (
+    first = check_offer(at("500"), Past(EUR10), page="a")
+    again = check_offer(at("500"), after(first.problems, first.offer), page="a")
+    assert again.standing is Standing.UNCONFIRMED
+    assert check_offer(at("500"), after(again.problems, again.offer), page="b").standing is (
         Standing.CONFIRMED
     )
 
 
 def test_another_doubtful_price_waits_anew_and_a_good_one_ends_the_doubt() -> None:
-    first = judge(at("500"), Past(EUR10), page="a")
-    other = judge(at("700"), after(first.problems, first.offer), page="b")
-    assert other.standing is Standing.HELD
-    back = judge(at("11"), after(other.problems, other.offer), page="c")
+    first = check_offer(at("500"), Past(EUR10), page="a")
+    other = check_offer(at("700"), after(first.problems, first.offer), page="b")
+    assert other.standing is Standing.UNCONFIRMED
+    back = check_offer(at("11"), after(other.problems, other.offer), page="c")
     assert (back.standing, back.problems) == (Standing.ACCEPTED, ())
-    again = judge(at("500"), after(back.problems, back.offer), page="d")
-    assert again.standing is Standing.HELD
+    again = check_offer(at("500"), after(back.problems, back.offer), page="d")
+    assert again.standing is Standing.UNCONFIRMED
 
 
 def test_a_vanished_price_and_a_changed_currency_are_confirmed_too() -> None:
-    gone = judge(at(None), Past(EUR10), page="a")
-    assert judge(at(None), after(gone.problems, gone.offer), page="b").offer.price is None
-    moved = judge(at("10", "USD"), Past(EUR10), page="a")
+    gone = check_offer(at(None), Past(EUR10), page="a")
+    assert check_offer(at(None), after(gone.problems, gone.offer), page="b").offer.price is None
+    moved = check_offer(at("10", "USD"), Past(EUR10), page="a")
     assert moved.offer.currency == "EUR"
-    settled = judge(at("10", "USD"), after(moved.problems, moved.offer), page="b")
+    settled = check_offer(at("10", "USD"), after(moved.problems, moved.offer), page="b")
     assert (settled.standing, settled.offer.currency) == (Standing.CONFIRMED, "USD")
 
 
 def test_what_is_impossible_is_not_believed_however_often_it_comes() -> None:
     past = Past(EUR10)
     for page in ("a", "b", "c"):
-        judged = judge(at(None), past, page=page, impossible={"price"})
-        assert (judged.standing, judged.offer, judged.problems) == (Standing.REFUSED, EUR10, ())
-        past = after(judged.problems, judged.offer)
-    strange = judge(at("11", None), past, impossible={"currency"})
+        offer_check = check_offer(at(None), past, page=page, impossible={"price"})
+        assert (offer_check.standing, offer_check.offer, offer_check.problems) == (
+            Standing.REFUSED,
+            EUR10,
+            (),
+        )
+        past = after(offer_check.problems, offer_check.offer)
+    strange = check_offer(at("11", None), past, impossible={"currency"})
     assert (strange.standing, strange.offer) == (Standing.REFUSED, EUR10)
-    assert judge(at("11", None), Past(), impossible={"currency"}).offer.price == Decimal(11)
-    stock = judge(at("10", availability=None), past, impossible={"availability"})
+    assert check_offer(at("11", None), Past(), impossible={"currency"}).offer.price == Decimal(11)
+    stock = check_offer(at("10", availability=None), past, impossible={"availability"})
     assert (stock.offer.availability, stock.problems) == ("in_stock", ())
 
 
 def test_a_domains_currency_is_law() -> None:
-    past = Past(EUR10, {"price": Held("12 USD", "a")})
-    judged = judge(at("12", "USD"), past, page="b", domain_currency="EUR")
-    assert (judged.standing, judged.offer, rules(judged)) == (Standing.REFUSED, EUR10, ["domain"])
-    filled = judge(at("12", None), Past(EUR10), domain_currency="EUR")
+    past = Past(EUR10, {"price": UnconfirmedValue("12 USD", "a")})
+    offer_check = check_offer(at("12", "USD"), past, page="b", domain_currency="EUR")
+    assert (offer_check.standing, offer_check.offer, rules(offer_check)) == (
+        Standing.REFUSED,
+        EUR10,
+        ["domain"],
+    )
+    filled = check_offer(at("12", None), Past(EUR10), domain_currency="EUR")
     assert (filled.offer.currency, filled.problems) == ("EUR", ())
 
 
 def test_stock_is_believed_at_once_and_its_absence_the_second_time() -> None:
-    assert judge(at("10", availability="out_of_stock"), Past(EUR10)).offer.availability == (
+    assert check_offer(at("10", availability="out_of_stock"), Past(EUR10)).offer.availability == (
         "out_of_stock"
     )
-    missing = judge(at("10", availability=None), Past(EUR10), page="a")
+    missing = check_offer(at("10", availability=None), Past(EUR10), page="a")
     assert (missing.offer.availability, rules(missing)) == ("in_stock", ["missing"])
-    again = judge(at("10", availability=None), after(missing.problems, missing.offer), page="b")
+    again = check_offer(
+        at("10", availability=None), after(missing.problems, missing.offer), page="b"
+    )
     assert (again.offer.availability, again.problems) == (None, ())
 
 
@@ -262,18 +272,18 @@ offers = st.builds(
 
 @given(known=offers, seen=offers)
 def test_every_price_that_stays_is_believed_on_the_second_page(known: Offer, seen: Offer) -> None:
-    first = judge(seen, Past(known), page="a")
+    first = check_offer(seen, Past(known), page="a")
     assert first.offer.price in (known.price, seen.price)
-    second = judge(seen, after(first.problems, first.offer), page="b")
+    second = check_offer(seen, after(first.problems, first.offer), page="b")
     assert second.offer.price == seen.price
-    third = judge(seen, after(second.problems, second.offer), page="c")
+    third = check_offer(seen, after(second.problems, second.offer), page="c")
     assert third.offer == second.offer
-    assert not any(problem.held for problem in third.problems)
+    assert not any(problem.unconfirmed for problem in third.problems)
 
 
 def test_nines_that_no_currency_makes_a_price_of_are_never_believed() -> None:
     known, seen = Offer(Decimal(10), None, "EUR", "in_stock"), Decimal(999_999_999)
-    first = judge(replace(known, price=seen), Past(known), page="a")
-    second = judge(replace(known, price=seen), after(first.problems, first.offer), page="b")
+    first = check_offer(replace(known, price=seen), Past(known), page="a")
+    second = check_offer(replace(known, price=seen), after(first.problems, first.offer), page="b")
     assert (first.offer.price, second.offer.price) == (known.price, known.price)
     assert [problem.rule for problem in second.problems] == ["placeholder"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from forager.db.database import Database
-from forager.extract.product.record import Availability, Evidence, Product, ProductImage
-from forager.products.writer import ReadPage, touch_unchanged, write_pages
+from forager.extract.product.product import Availability, Evidence, Product, ProductImage
+from forager.products.writer import ParsedPage, touch_unchanged, write_pages
 from forager.settings import Settings
 from products.product_shop import EVENTS, HISTORY, LAMP, MOMENTS, Shop, lamp
 
@@ -224,7 +224,7 @@ class Cancelled(Exception):
     pass
 
 
-async def write_and_cancel(shop: Shop, page: ReadPage) -> None:
+async def write_and_cancel(shop: Shop, page: ParsedPage) -> None:
     async with shop.database.transaction() as connection:
         await write_pages(connection, [page], settings=shop.settings)
         raise Cancelled

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from forager.extract.product.page import open_page
-from forager.extract.product.record import Product, Variant
+from forager.extract.product.product import Evidence, Product, Variant
 from forager.parsers.registry import parse_product
 from forager.products.service import show_product
 from products.product_shop import EVENTS, HISTORY, LAMP, MOMENTS, Shop, lamp
@@ -99,3 +99,28 @@ async def test_a_doubt_passes_when_the_price_comes_back(shop: Shop) -> None:
     assert await shop.row("SELECT problems FROM products") == ([],)
     assert (await shop.row(MOMENTS))[1] == before[1]
     assert len(await shop.rows(HISTORY)) == 1
+
+
+async def test_an_amount_in_any_text_replaces_no_price_from_a_known_place(shop: Shop) -> None:
+    await shop.visit("lamp", lamp("50"))
+    text = {"price": Evidence(0.6, "dom:text")}
+    for _ in range(4):
+        await shop.visit("lamp", lamp("20", evidence=text))
+        # first the price is missing, then it is gone; the other amount is never stored
+        assert 20 not in [row[0] for row in await shop.rows("SELECT price FROM price_history")]
+    await shop.visit("lamp", lamp("50"))
+    assert await shop.row("SELECT price FROM products") == (50,)
+
+
+async def test_a_price_without_a_currency_has_that_of_the_other_pages(shop: Shop) -> None:
+    await shop.stock({f"p{n}": lamp("50", currency="SEK") for n in range(3)})
+    await shop.visit("new", lamp("60", currency=None))
+    row = await shop.row("SELECT currency, problems FROM products WHERE price = 60")
+    assert row == ("SEK", [])
+
+
+async def test_pages_in_several_currencies_decide_about_no_other(shop: Shop) -> None:
+    currencies = ["SEK", "NOK", "SEK", "DKK"]
+    await shop.stock({f"p{n}": lamp("50", currency=each) for n, each in enumerate(currencies)})
+    await shop.visit("new", lamp("60", currency=None))
+    assert await shop.row("SELECT currency FROM products WHERE price = 60") == (None,)

@@ -52,7 +52,7 @@ class Rendering:
         self.site = site
         self.client = client
         self.renderer = renderer
-        self.loader = ResourceLoader.of(client, allow, LIMITS)
+        self.loader = ResourceLoader.of(client, allow, LIMITS, user_agent=AGENT)
 
     async def page(self, path: str, **how: object) -> RenderedPage:
         document: Response = await self.client.fetch(Request(self.site.url + path))
@@ -68,6 +68,6 @@ async def rendering(browser_path: str, site: Site) -> AsyncIterator[Rendering]:
     guard = GuardPolicy(allow_private=True)
     async with (
         Client(ClientOptions(user_agent=AGENT, guard=guard)) as client,
-        Renderer(browser_path, LIMITS, user_agent=AGENT) as renderer,
+        Renderer(browser_path, LIMITS) as renderer,
     ):
         yield Rendering(site, client, renderer)

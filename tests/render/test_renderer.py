@@ -177,7 +177,7 @@ async def guarded(browser_path: str) -> AsyncIterator[tuple[Client, Renderer]]:
     options = ClientOptions(user_agent=AGENT, guard=guard, resolver=_Resolver())
     async with (
         Client(options) as client,
-        Renderer(browser_path, LIMITS, user_agent=AGENT) as renderer,
+        Renderer(browser_path, LIMITS) as renderer,
     ):
         yield client, renderer
 
@@ -203,7 +203,7 @@ async def test_no_forbidden_address_is_reached(browser_path: str, site: Site) ->
     async with guarded(browser_path) as (client, renderer):
         document = await client.fetch(Request(f"http://site.example:{site.port}/attack"))
         connections = site.connections
-        loader = ResourceLoader.of(client, allow, LIMITS)
+        loader = ResourceLoader.of(client, allow, LIMITS, user_agent=AGENT)
         page = await renderer.render(document, loader, wait_for="body")
         assert has_content(page)
         refused = [each for each in page.resources if each.refused is not None]

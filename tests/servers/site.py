@@ -1,4 +1,4 @@
-"""A web site made for a test, on a real socket and a loop of its own; unknown paths misbehave.
+"""A web site made for a test, on a real socket and a separate loop; unknown paths misbehave.
 
 Pages are found by path and query; whatever is not among them is left to the hostile server, so
 that a site may link to `/reset`, `/endless` or `/status/503?Retry-After=1`. `pages` may be changed
@@ -38,7 +38,7 @@ Answer = Page | Callable[[int], Page]
 def html(
     title: str, links: Iterable[str] = (), *, head: str = "", body: str = "", **headers: str
 ) -> Page:
-    """A page with a text of its own; a link is an href, or a whole element."""
+    """A page with a text that no other page has; a link is an href, or a whole element."""
     anchors = "\n".join(a if a.startswith("<") else f'<a href="{a}">{a}</a>' for a in links)
     text = f"<p>{WORDS}{title}. {title} is what this page is about.</p>"
     document = f"<html><head><title>{title}</title>{head}</head><body>{text}{body}{anchors}</body>"

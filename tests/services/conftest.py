@@ -31,9 +31,9 @@ AnyServer = TypeVar("AnyServer", bound=Server)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
+        if item.path.is_relative_to(folder) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIME_LIMIT))
 
 

@@ -144,12 +144,11 @@ async def worker(tasks: Tasks, settings: Settings | None = None) -> AsyncIterato
         await started.kill()
 
 
-@contextmanager
-def command(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that takes these settings from its environment."""
+def environment_of(settings: Settings) -> dict[str, str]:
+    """For a program that takes these settings from its environment."""
     assert settings.database_url is not None
     assert settings.broker_url is not None
-    environment = os.environ | {
+    return os.environ | {
         "FORAGER_HOME": str(settings.home),
         "FORAGER_DATABASE_URL": settings.database_url.get_secret_value(),
         "FORAGER_DISPATCH": settings.dispatch.value,
@@ -160,8 +159,14 @@ def command(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[by
         "FORAGER_IMAGES": "false",
         "FORAGER_LOG_LEVEL": "critical",
     }
+
+
+@contextmanager
+def command(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [BIN / arguments[0], *arguments[1:]], env=environment, stdout=subprocess.DEVNULL
+        [BIN / arguments[0], *arguments[1:]],
+        env=environment_of(settings),
+        stdout=subprocess.DEVNULL,
     )
     try:
         yield process

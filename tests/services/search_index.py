@@ -17,9 +17,9 @@ from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.index.client import EngineClient
-from forager.index.engine import Engine
+from forager.index.engine import SearchEngine
 from forager.index.feeder import Feeder
-from forager.index.kind import Kind
+from forager.index.kind import IndexKind
 from forager.index.reindex import Reindexed, Reindexer
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.settings import Search, Settings
@@ -58,16 +58,16 @@ class Searched:
         return Feeder(self.database, self.client, self.prefix, KINDS)
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> SearchEngine:
         """One that has met no trouble yet."""
-        return Engine(self.client)
+        return SearchEngine(self.client)
 
     async def feed(self) -> None:
         feeder = self.feeder
         while await feeder.run_once():
             pass
 
-    async def reindex(self, kind: Kind) -> Reindexed:
+    async def reindex(self, kind: IndexKind) -> Reindexed:
         return await Reindexer(self.database, self.client, self.prefix, grace=0).run(kind)
 
     async def entries(self, kind: str = "sections") -> int:
@@ -101,7 +101,7 @@ class Searched:
 
 @asynccontextmanager
 async def searched(
-    opensearch: OpenSearch, database: Database, *complete: Kind
+    opensearch: OpenSearch, database: Database, *complete: IndexKind
 ) -> AsyncIterator[Searched]:
     """Indexes of these kinds that are complete: they receive every change."""
     prefix = f"t{uuid4().hex[:16]}"

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
+from forager.checks import Level
 from forager.db.database import Database
 from forager.dispatch.application import STAGE_OF, CeleryThread, Inbox, make_app
+from forager.dispatch.checks import check_broker
 from forager.dispatch.message import DEAD, DELIVERY_LIMIT, Band, Route
 from forager.dispatch.relay import Relay
 from forager.dispatch.services import Sweeper
-from forager.doctor.check import Level
-from forager.doctor.server import check_broker
 from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.holds import Holds
@@ -263,7 +263,7 @@ async def test_what_cannot_be_read_is_put_aside_and_seen(
         await eventually(aside)
     found = await check_broker(tasks.database, tasks.settings)
     assert found.level is Level.WARN
-    assert "7 could not be read" in found.finding
+    assert "7 could not be read" in found.message
 
 
 async def test_what_is_delivered_too_often_is_put_aside(tasks: Tasks, wire: Wire) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from forager.checks import Level
 from forager.db.database import Database
 from forager.db.outages import SAID_EVERY
 from forager.dispatch.broker import Broker, BrokerUnavailable
+from forager.dispatch.checks import check_broker
 from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import Relay
 from forager.dispatch.services import Sweeper
-from forager.doctor.check import Level
-from forager.doctor.server import check_broker
 from forager.logs import configure_logs
-from forager.metrics.recorded import DISPATCHED
+from forager.metrics.catalog import DISPATCHED
 from forager.outbox.message import RetryPolicy
 from forager.services.supervisor import running
 from forager.settings import Settings
@@ -94,7 +94,7 @@ async def test_an_unavailable_broker_costs_nothing(
                     sweeper.close()
                     found = await check_broker(tasks.database, tasks.settings)
                     assert found.level is Level.FAIL
-                    assert "none is lost" in found.finding
+                    assert "none is lost" in found.message
             assert 0 < before <= await outbox(tasks) <= 20, "one message for a task at most"
             said = [line for line in logs if relay_failed(line)]
             assert len(said) <= 1 + (time.monotonic() - began) // SAID_EVERY
@@ -225,13 +225,13 @@ async def test_a_broker_elsewhere_is_not_found(
     wrong = by_celery(settings, rabbitmq, broker_url="amqp://guest:s3cret@127.0.0.1:1//")
     found = await check_broker(tasks.database, wrong)
     assert found.level is Level.FAIL
-    assert "s3cret" not in found.finding
+    assert "s3cret" not in found.message
     refused = by_celery(
         settings, rabbitmq, broker_url=rabbitmq.url.replace("guest:guest", "guest:s3cret")
     )
     found = await check_broker(tasks.database, refused)
     assert found.level is Level.FAIL
-    assert "s3cret" not in found.finding
+    assert "s3cret" not in found.message
 
 
 async def test_workers_come_back_with_the_broker(

@@ -1,32 +1,26 @@
-"""The search engine receives every change; PostgreSQL decides on every answer."""
+"""The search engine receives every change and ranks; PostgreSQL checks what readers see."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import sys
-from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
-import psutil
 import pytest
-from pydantic import SecretStr
 
 from forager.db.database import Database
-from forager.doctor.check import Level
-from forager.doctor.server import check_search
+from forager.db.ids import new_id
 from forager.documents import publication
 from forager.documents.cleanup import DocumentCleanup
-from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.errors import InvalidInput
 from forager.index import engine, feeder
 from forager.index.client import EngineClient
-from forager.index.engine import Engine
-from forager.index.writing import Action, payload_of, send
+from forager.index.engine import SearchEngine
+from forager.index.writing import BulkAction, payload_of, send
 from forager.logs import configure_logs
 from forager.products.filters import Filters
 from forager.products.indexing import INDEXED_PRODUCTS
@@ -35,12 +29,9 @@ from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 from services.search_index import (
-    LIMIT,
     Searched,
-    all_sent,
     look,
     pages,
-    reindex_process,
     searched,
     sections_in,
 )
@@ -88,9 +79,13 @@ async def test_products_are_sent_after_every_kind_of_change(
         assert await found(min_price=Decimal(15)) == [b]
         assert await found(category="lighting", brand="lumen & sons", sku="bl-100") == [a, b]
         assert await found(category="lamps") == []
+        assert await found("bl-100") == [a, b]
+        assert await found("brass -copper") == [a]
+        assert await found('"copper lamp" OR teapot') == [b]
+        assert await found("lumen") == [a, b]
+        assert await found(has_problems=True) == []
         await shop.visit("a", lamp("17"))
         assert await index.unsent() == 1
-        assert await found(min_price=Decimal(15)) == [a, b]  # as PostgreSQL has it
         await index.feed()
         assert await found(min_price=Decimal(15)) == [a, b]
         await shop.visit("a", lamp("17"))
@@ -115,6 +110,8 @@ async def test_products_are_sent_after_every_kind_of_change(
             "currency": "EUR",
             "availability": "in_stock",
             "rating": 4.5,
+            "sku": "BL-100",
+            "gtin": stored["_source"]["gtin"],
         }
 
 
@@ -148,13 +145,13 @@ async def test_an_old_message_cannot_overwrite(
         async with database.connection() as connection:
             rows = await INDEXED_PRODUCTS.select(connection, [written.product_id or 0])
         entry = INDEXED_PRODUCTS.entry(rows[0])
-        stale = Action(entry.id, entry.ref_id, old[0], entry.body)
+        stale = BulkAction(entry.id, entry.ref_id, old[0], entry.body)
         await shop.visit("a", lamp("10", name="New lamp"))
         await index.feed()
         name = f"{index.prefix}-products"
         answer = await send(index.client, name, [stale], payload_of([stale]))
         assert answer.counts == {"known": 1}
-        gone = Action(stale.id, stale.ref_id, old[0])
+        gone = BulkAction(stale.id, stale.ref_id, old[0])
         assert (await send(index.client, name, [gone], payload_of([gone]))).counts == {"known": 1}
         stored = await index.client.request("GET", f"{name}/_doc/{stale.id}")
         assert stored["_source"]["product_name"] == "New lamp"
@@ -168,9 +165,7 @@ async def test_an_old_message_cannot_overwrite(
         assert (await send(index.client, name, [stale], payload_of([stale]))).counts == {"known": 1}
 
 
-async def test_an_entry_that_the_engine_rejects_is_still_found(
-    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_entry_that_the_engine_rejects_waits(index: Searched, corpus: Corpus) -> None:
     await corpus.publish("a.example", pages(0, 2, sections=1))
     broken = replace(
         INDEXED_SECTIONS,
@@ -182,7 +177,6 @@ async def test_an_entry_that_the_engine_rejects_is_still_found(
     assert await one.run_once() == 2
     assert await one.run_once() == 0
     assert await index.row("SELECT attempts, last_error ~ 'strict' FROM outbox") == (1, True)
-    assert headings(await look(index, "needle 0")) == ["part 0 of 0"]
 
 
 async def test_publishing_and_rolling_back_are_seen_at_once(
@@ -191,9 +185,8 @@ async def test_publishing_and_rolling_back_are_seen_at_once(
     for name in ("first", "second"):
         content = {"/a": [(name, "needle")], "/same": [("same", "needle")]}
         await corpus.publish("a.example", content)
+        await index.feed()
         assert headings(await look(index, "needle")) == sorted([name, "same"])
-    await index.feed()
-    assert headings(await look(index, "needle")) == ["same", "second"]
     await publication.roll_back(index.database, "a.example")
     assert headings(await look(index, "needle")) == ["first", "same"]
     await publication.publish(index.database, "a.example", 2)
@@ -212,40 +205,114 @@ async def test_further_hits_are_requested_until_enough_are_visible(
     page = await look(index, "needle", limit=20)
     assert headings(page) == [f"new {n}" for n in range(10)]
     assert not page.capped
-    monkeypatch.setattr("forager.documents.search.ranking.WINDOWS", (5, 42))
+    monkeypatch.setattr("forager.documents.search.ranking.WINDOWS", (5, 45))
     page = await look(index, "needle", limit=20)
     assert page.capped
     assert candidates.WINDOWS[-1] <= 10_000
 
 
-async def test_phrases_mean_the_same_across_common_words(index: Searched, corpus: Corpus) -> None:
-    texts = [
-        "end of line", "end line", "end some line", "line of end", "end of the long line",
-        "the end of a line", "it ends. Lines follow", "end of of line of end",
-    ]  # fmt: skip
-    await corpus.publish("a.example", {f"/{n}": [("x", text)] for n, text in enumerate(texts)})
+TEXTS = {
+    "/phrase": [("Lines", "the end of a line")],
+    "/words": [("Ends", "a line has two ends")],
+    "/name": [("asyncio.gather", "Run awaitables concurrently.")],
+    "/option": [("Hooks", "Use --no-verify to skip them.")],
+    "/heading": [("Backups", "How to keep data.")],
+    "/text": [("Operating", "Make backups of the data, and test the backup.")],
+    "/other": [("Zebra", "An animal.")],
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ('"end of a line"', ["/phrase"]),
+        ("line ends", ["/phrase", "/words"]),
+        ("line -two", ["/phrase"]),
+        ("zebra or gather", ["/name", "/other"]),
+        ("zebra OR gather awaitables", ["/name", "/other"]),
+        ("gather", ["/name"]),
+        ("asyncio.gather", ["/name"]),
+        ("--no-verify", ["/option"]),
+        ("verify", ["/option"]),
+        ("backup", ["/heading", "/text"]),
+        ("ZEBRAS", ["/other"]),
+        ("an animal of zebra and nothing", ["/other"]),
+    ],
+)
+async def test_the_engine_finds_words_phrases_and_names(
+    index: Searched, corpus: Corpus, query: str, found: list[str]
+) -> None:
+    await corpus.publish("a.example", TEXTS)
     await index.feed()
-    for query in (
-        '"end of line"', '"end line"', '"the end of the line"', '"end of the line"',
-        '"line of end" -"end of line"', 'long "of line"', '"lines follow" or "a line"',
-    ):  # fmt: skip
-        page = await look(index, query, limit=100)
-        alone = await search(index.database, SearchRequest(query=query, limit=100))
-        assert [hit.url for hit in page.items] == [hit.url for hit in alone.items], query
-        assert page.note is None
+    page = await look(index, query, limit=100)
+    assert sorted(urlsplit(hit.url).path for hit in page.items) == found, page.note
 
 
-async def test_a_search_continues_after_the_engine_has_gone(
+async def test_the_order_is_the_one_of_the_engine(index: Searched, corpus: Corpus) -> None:
+    texts = {f"/{n}": [(f"part {n}", "needle " * (n + 1))] for n in range(5)}
+    await corpus.publish("a.example", texts)
+    await index.feed()
+    page = await look(index, "needle", limit=2)
+    rest = await look(index, "needle", limit=100, cursor=page.next_cursor)
+    hits = [*page.items, *rest.items]
+    query = {"query": {"match": {"content": "needle"}}, "size": 5, "_source": ["url"]}
+    asked = await index.client.request("POST", f"{index.prefix}-sections/_search", query)
+    ranked = [hit["_source"]["url"] for hit in asked["hits"]["hits"]]
+    assert [urlsplit(hit.url)._replace(fragment="").geturl() for hit in hits] == ranked
+    assert all(hit.highlights for hit in hits)
+
+
+async def test_without_results_postgresql_suggests(index: Searched, corpus: Corpus) -> None:
+    await corpus.publish("a.example", {"/a": [("transaction", "a transaction")]})
+    await index.feed()
+    page = await look(index, "transacton")
+    assert (page.suggestion, len(page.items)) == ("transaction", 1)
+
+
+async def test_filters_and_owners(index: Searched, corpus: Corpus) -> None:
+    await corpus.publish("a.example", {"/x/1": [("one", "needle")], "/y/2": [("two", "needle")]})
+    await corpus.publish("b.example", {"/x/3": [("three", "needle")]})
+    await index.feed()
+    assert headings(await look(index, "needle", path="/x")) == ["one", "three"]
+    assert headings(await look(index, "needle", source="b.example")) == ["three"]
+    assert headings(await look(index, "needle", user_id=new_id())) == []
+    assert headings(await look(index, "needle", kind=SectionKind.DEFINITION)) == []
+    assert headings(await look(index, "needle", language="de")) == []
+
+
+async def test_products_by_pages(
+    opensearch: OpenSearch, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forager.products.search.PORTION", 3)
+    async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
+        shop = await Shop(database, settings).open()
+        await shop.stock({str(n): lamp(name=f"Lamp {'lamp ' * n}") for n in range(8)})
+        await index.feed()
+        whole = await search_products(database, "lamp", limit=100, engine=index.engine)
+        paged, cursor = [], None
+        while True:
+            page = await search_products(
+                database, "lamp", limit=3, cursor=cursor, engine=index.engine
+            )
+            paged += page.items
+            if (cursor := page.next_cursor) is None:
+                break
+        assert (len(paged), paged) == (8, whole.items)
+        first = await search_products(database, "lamp", limit=3, engine=index.engine)
+        with pytest.raises(InvalidInput, match="another list"):
+            await search_products(database, "lamp", limit=3, cursor=first.next_cursor)
+
+
+async def test_postgresql_answers_after_the_engine_has_gone(
     index: Searched, corpus: Corpus, opensearch: OpenSearch
 ) -> None:
     await corpus.publish("a.example", pages(0, 5))
     await index.feed()
-    everything = [hit.url for hit in (await look(index, "needle", limit=100)).items]
     first = await look(index, "needle", limit=2)
-    dead = Engine(EngineClient("http://127.0.0.1:1"))
+    dead = SearchEngine(EngineClient("http://127.0.0.1:1"))
     request = SearchRequest(query="needle", limit=100, cursor=first.next_cursor)
     rest = await search(index.database, request, dead)
-    assert [hit.url for hit in (*first.items, *rest.items)] == everything
+    assert (len(rest.items), rest.note) == (3, engine.UNAVAILABLE)
     await dead._client.__aexit__()
 
 
@@ -256,7 +323,7 @@ async def test_the_password_appears_nowhere(
     configure_logs("debug")
     secret = "hunter2"
     async with EngineClient(f"http://user:{secret}@127.0.0.1:1") as client:
-        page = await search(index.database, SearchRequest(query="needle"), Engine(client))
+        page = await search(index.database, SearchRequest(query="needle"), SearchEngine(client))
     async with EngineClient(f"http://user:{secret}@127.0.0.1:{opensearch.port}") as client:
         await client.request("GET", "_cluster/health")
         assert secret not in client.address
@@ -264,62 +331,3 @@ async def test_the_password_appears_nowhere(
     said = capfd.readouterr().err
     assert "127.0.0.1:1" in said
     assert secret not in repr((said, page))
-
-
-async def test_worker_and_commands_use_the_engine(
-    empty: Searched, corpus: Corpus, settings: Settings
-) -> None:
-    """Everything by settings alone: a reindex, a worker that feeds, a search that asks."""
-    await corpus.publish("a.example", pages(0, 3))
-    child = await reindex_process(empty, settings)
-    assert await asyncio.wait_for(child.wait(), LIMIT) == 0
-    assert settings.database_url is not None
-    environment = os.environ | {
-        "FORAGER_DATABASE_URL": settings.database_url.get_secret_value(),
-        "FORAGER_SEARCH": "opensearch",
-        "FORAGER_OPENSEARCH_URL": empty.url,
-        "FORAGER_OPENSEARCH_PREFIX": empty.prefix,
-    }
-    forager = (sys.executable, "-m", "forager")
-    worker = await asyncio.create_subprocess_exec(*forager, "worker", env=environment)
-    try:
-        await corpus.publish("b.example", pages(0, 5))
-        await all_sent(empty)
-        assert await empty.entries() == 32
-    finally:
-        for process in [psutil.Process(worker.pid), *psutil.Process(worker.pid).children()]:
-            with suppress(psutil.Error):
-                process.terminate()
-        await worker.wait()
-    asked = await asyncio.create_subprocess_exec(
-        *forager, "search", "needle", "--json", env=environment, stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await asyncio.wait_for(asked.communicate(), LIMIT)
-    assert json.loads(out)["note"] is None
-    assert len(json.loads(out)["items"]) == 8
-
-
-async def test_the_doctor_says_what_the_index_needs(
-    empty: Searched, corpus: Corpus, settings: Settings, opensearch: OpenSearch
-) -> None:
-    settings = empty.settings(settings)
-    await corpus.publish("a.example", pages(0, 2))
-    found = await check_search(empty.database, settings)
-    assert (found.level, found.finding) == (
-        Level.WARN,
-        "the index of sections and products is missing or not complete",
-    )
-    assert "reindex" in (found.advice or "")
-    for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS):
-        await empty.reindex(kind)
-    await corpus.publish("a.example", pages(0, 3))
-    found = await check_search(empty.database, settings)
-    assert found.finding == "the indexes are complete; 1 changes wait to be indexed"
-    assert found.level is Level.OK
-    await execute(empty.database, "UPDATE outbox SET created_at = now() - interval '1 day'")
-    found = await check_search(empty.database, settings)
-    assert found.level is Level.WARN
-    away = settings.model_copy(update={"opensearch_url": SecretStr("http://u:p@127.0.0.1:1")})
-    found = await check_search(empty.database, away)
-    assert found.level is Level.FAIL
-    assert "u:p" not in found.finding

@@ -14,7 +14,7 @@ from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.index import engine, feeder, reindex
 from forager.index import engine as choice
 from forager.index.client import EngineClient
-from forager.index.engine import Engine, forget_unfed_indexes
+from forager.index.engine import SearchEngine, forget_unfed_indexes
 from forager.index.kind import LAYOUT
 from forager.logs import configure_logs
 from forager.products.indexing import INDEXED_PRODUCTS
@@ -75,7 +75,7 @@ async def test_only_one_search_waits_for_a_silent_engine(
     monkeypatch.setattr(engine, "ANSWER_LIMIT", 0.2)
     monkeypatch.setattr(engine, "COOLDOWN", 3600.0)
     async with Relay(opensearch.port, silent=True) as relay, EngineClient(relay.endpoint) as client:
-        used = Engine(client)
+        used = SearchEngine(client)
         for _ in range(2):
             page = await search(index.database, SearchRequest(query="needle"), used)
             assert (sections_in(page), page.note) == (8, engine.UNAVAILABLE)
@@ -191,13 +191,3 @@ async def test_an_index_that_the_engine_has_lost_is_noticed(
     await index.reindex(INDEXED_SECTIONS)
     assert sections_in(await look(index, "needle", limit=100)) == 12
     assert await index.entries() == 12
-
-
-async def test_an_index_that_is_far_behind_is_not_asked(
-    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(choice, "MAX_UNSENT", 2)
-    await corpus.publish("a.example", pages(0, 3))
-    assert (await look(index, "needle")).note == choice.BEHIND
-    await index.feed()
-    assert (await look(index, "needle")).note is None

@@ -16,9 +16,9 @@ from forager.index import engine as choice
 from forager.index import feeder, reindex
 from forager.index import store as index_store
 from forager.index.client import EngineClient
-from forager.index.engine import Engine
-from forager.index.kind import EngineUnavailable, Kind
-from forager.index.writing import Action, IndexWriter
+from forager.index.engine import SearchEngine
+from forager.index.kind import EngineUnavailable, IndexKind
+from forager.index.writing import BulkAction, IndexWriter
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Settings
@@ -65,6 +65,32 @@ async def test_an_index_is_rebuilt_while_it_is_written_and_searched(
     assert (await index.entries(),) == sections
 
 
+class Chased(reindex.Reindexer):
+    """One beside which as many rows are written as it fills in."""
+
+    def __init__(self, index: Searched, corpus: Corpus) -> None:
+        super().__init__(index.database, index.client, index.prefix, grace=0)
+        self._corpus = corpus
+        self._batches = 0
+
+    async def _remember(self, *values: Any) -> None:
+        self._batches += 1
+        await self._corpus.publish(f"b{self._batches}.example", pages(0, 2))
+        await super()._remember(*values)
+
+
+async def test_rows_that_are_written_meanwhile_are_not_filled_in(
+    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reindex, "ROWS", 1)
+    await corpus.publish("a.example", pages(0, 3))
+    async with asyncio.timeout(LIMIT):
+        done = await Chased(index, corpus).run(INDEXED_SECTIONS)
+    assert done.rows == 3
+    await index.feed()
+    assert await index.entries() == (3 + 3 * 2) * 4
+
+
 class Pausing(feeder.Feeder):
     """One that reads the state of the indexes, and continues on request."""
 
@@ -72,7 +98,7 @@ class Pausing(feeder.Feeder):
         super().__init__(index.database, index.client, index.prefix, KINDS)
         self.reached, self.go = asyncio.Event(), asyncio.Event()
 
-    async def _all_there(self, kind: Kind, targets: dict[str, str]) -> bool:
+    async def _all_there(self, kind: IndexKind, targets: dict[str, str]) -> bool:
         answer = await super()._all_there(kind, targets)
         self.reached.set()
         await self.go.wait()
@@ -106,7 +132,7 @@ async def test_writing_makes_no_index(index: Searched, corpus: Corpus) -> None:
     with pytest.raises(EngineUnavailable, match="alias"):
         await writer.write([name], await writer.sizes(ids), lambda _: 1)
     with pytest.raises(EngineUnavailable, match="alias"):
-        await writer.delete([name], [Action("1", 1, 1)])
+        await writer.delete([name], [BulkAction("1", 1, 1)])
     assert await index.indexes() == before
 
 
@@ -143,7 +169,7 @@ async def test_an_alias_that_is_missing_is_made(index: Searched) -> None:
 class Swapping(EngineClient):
     """One whose first search is asked when another index has taken the place of the one asked."""
 
-    def __init__(self, index: Searched, kind: Kind) -> None:
+    def __init__(self, index: Searched, kind: IndexKind) -> None:
         super().__init__(index.url)
         self._index = index
         self._kind = kind
@@ -161,12 +187,12 @@ async def test_a_search_in_an_index_that_is_replaced_asks_the_new_one(
 ) -> None:
     await corpus.publish("a.example", pages(0, 2))
     async with Swapping(index, INDEXED_SECTIONS) as client:
-        page = await search(index.database, SearchRequest(query="needle"), Engine(client))
+        page = await search(index.database, SearchRequest(query="needle"), SearchEngine(client))
     assert (sections_in(page), page.note) == (8, None)
     await index.reindex(INDEXED_PRODUCTS)
     await (await Shop(index.database, settings).open()).visit("a", lamp())
     async with Swapping(index, INDEXED_PRODUCTS) as client:
-        found = await search_products(index.database, "lamp", engine=Engine(client))
+        found = await search_products(index.database, "lamp", engine=SearchEngine(client))
     assert (len(found.items), found.note) == (1, None)
 
 

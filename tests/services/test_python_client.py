@@ -24,7 +24,7 @@ from forager_client import AuthenticatedClient
 from forager_client.api.crawls import crawls_progress, crawls_start
 from forager_client.api.jobs import jobs_list_jobs, jobs_show
 from forager_client.api.tasks import tasks_track
-from forager_client.models import CrawlOrder, CrawlProgress, CrawlStarted, JobList, Problem
+from forager_client.models import CrawlOrder, CrawlProgress, CrawlStarted, ListedJobs, Problem
 from forager_client.models import Status, TrackOrder, TrackResult
 
 address, key = sys.argv[1:]
@@ -35,7 +35,7 @@ with AuthenticatedClient(base_url=address, token=key) as client:
     progress = crawls_progress.sync(started.job_id, client=client)
     assert isinstance(progress, CrawlProgress), progress
     jobs = jobs_list_jobs.sync(client=client, status=[Status.PENDING])
-    assert isinstance(jobs, JobList) and [job.priority for job in jobs.items] == [7], jobs
+    assert isinstance(jobs, ListedJobs) and [job.priority for job in jobs.items] == [7], jobs
     tracked = tasks_track.sync(
         client=client, body=TrackOrder(items=["https://shop.example/lamp"], every="6h")
     )

@@ -10,16 +10,16 @@ import pytest
 
 from archived_job import Settled, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
-from forager.archive.audit import Finding, audit
+from forager.archive.audit import AuditedSegment, audit
 from forager.archive.deletion import clean_up_archive
 from forager.archive.local import LocalStorage
 from forager.archive.merging import merge_segments
-from forager.archive.migration import Move
+from forager.archive.migration import StorageMove
 from forager.archive.objects import ObjectStorage, open_bucket, open_bucket_store
 from forager.archive.options import MovingStorage, archive_options
-from forager.archive.record import StorageAway
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
+from forager.archive.warc_record import StorageAway
 from forager.crawl import engine
 from forager.db.database import Database
 from forager.jobs.lifecycle import Status
@@ -70,7 +70,7 @@ async def let_time_pass(database: Database) -> None:
     await execute(database, "UPDATE archive_segments SET keep_until = now() RETURNING name")
 
 
-async def troubles(database: Database, storage: Storage) -> list[Finding]:
+async def troubles(database: Database, storage: Storage) -> list[AuditedSegment]:
     """Not what the clean-up clears away, as the row of a segment whose upload was given up."""
     return [found async for found in audit(database, storage) if not found.ok]
 
@@ -137,17 +137,17 @@ async def test_there_and_back_with_the_store_killed_on_the_way(
 
     try:
         with pytest.raises(StorageAway):
-            await Move(database, local, limited, url).run(kill_at_second)
+            await StorageMove(database, local, limited, url).run(kill_at_second)
     finally:
         minio.start()
     assert await archived_bodies(database, MovingStorage(bucket, local)) == pages
-    there = Move(database, local, bucket, url)
+    there = StorageMove(database, local, bucket, url)
     moved = await there.run(lambda _: None)
     assert (moved.copied, moved.complete) == (3, True)
     assert await there.delete_source() == 5
     assert await archived_bodies(database, bucket) == pages
 
-    back = Move(database, bucket, local, "local")
+    back = StorageMove(database, bucket, local, "local")
     assert (await back.run(lambda _: None)).copied == 5
     assert await back.delete_source() == 5
     assert await archived_bodies(database, local) == pages

@@ -9,11 +9,11 @@ from hashlib import sha256
 import pytest
 
 from forager.archive.objects import IN_ONE_REQUEST, ObjectStorage, open_bucket
-from forager.archive.record import DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import digest, put_checked, size_of
-from forager.doctor.archive import check_storage
-from forager.doctor.check import Level
+from forager.archive.warc_record import DamagedRecord, SegmentExists, StorageAway
+from forager.checks import Level
+from forager.doctor.machine import check_storage
 from forager.errors import NotFound
 from forager.images.files import image_path, open_image_files
 from forager.settings import Settings
@@ -183,8 +183,8 @@ async def test_wrong_keys_are_named_as_such(
     assert await refused(open_bucket(url)) == {"the object store refuses"}
     check = await check_storage(settings.model_copy(update={"archive_url": url}))
     assert check.level is Level.FAIL
-    assert "refuses (SignatureDoesNotMatch)" in check.finding
-    assert "AWS_SECRET_ACCESS_KEY" in str(check.advice)
+    assert "refuses (SignatureDoesNotMatch)" in check.message
+    assert "AWS_SECRET_ACCESS_KEY" in str(check.next_step)
 
 
 async def test_a_missing_bucket_is_no_missing_segment(
@@ -198,7 +198,7 @@ async def test_a_missing_bucket_is_no_missing_segment(
         await open_image_files(bucketed).size(image_path(bytes(32), "png"))
     check = await check_storage(bucketed)
     assert check.level is Level.FAIL
-    assert "bucket does not exist" in check.finding
+    assert "bucket does not exist" in check.message
 
 
 # --- images --------------------------------------------------------------------------------------

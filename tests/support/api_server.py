@@ -18,9 +18,9 @@ async def api_server(settings: Settings, database: Database, **options: Any) -> 
     """Serve at a free port; yields the address. The server is stopped gracefully at the end."""
     stopping = asyncio.Event()
     started: asyncio.Queue[str] = asyncio.Queue()
-    here = settings.model_copy(update={"api_port": 0})
+    local = settings.model_copy(update={"api_port": 0})
     serving = asyncio.create_task(
-        serve(here, database, stopping, started=started.put_nowait, **options)
+        serve(local, database, stopping, started=started.put_nowait, **options)
     )
     async with asyncio.timeout(LIMIT):
         address = await started.get()

@@ -1,4 +1,4 @@
-"""The `forager` command: in this process, or in one of its own where processes are the point."""
+"""The `forager` command: in this process, or in a separate one where a test is about processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,3 +55,16 @@ def forager_process(*arguments: object, **environment: str) -> Finished:
         timeout=LIMIT,
     )
     return Finished(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command in a separate process, which is killed at the end."""
+    process = subprocess.Popen([FORAGER, *arguments], stderr=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()

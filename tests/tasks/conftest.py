@@ -6,6 +6,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.settings import Settings
+from tasks.visited_shop import VisitedShop
 from tasks.working import Tasks
 
 
@@ -14,3 +15,8 @@ def tasks(database: Database, settings: Settings) -> Tasks:
     """Short retry delays, and no images."""
     quick = {"task_retry_delay": 0.01, "task_retry_delay_max": 0.05, "images": False}
     return Tasks(database, Settings(**(settings.model_dump() | quick)))
+
+
+@pytest.fixture
+def market(tasks: Tasks) -> VisitedShop:
+    return VisitedShop(tasks)

@@ -6,7 +6,7 @@ import io
 from datetime import timedelta
 
 from forager.tasks.imports import read_requests
-from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
+from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
 
 HOUR = timedelta(hours=1)
 
@@ -15,7 +15,7 @@ def read(content: bytes, name: str = "") -> list[TrackRequest | BadLine]:
     return list(read_requests(io.BytesIO(content), name))
 
 
-def good(content: bytes, name: str = "") -> list[tuple[str, Terms]]:
+def good(content: bytes, name: str = "") -> list[tuple[str, RequestedTerms]]:
     return [(one.url, one.terms) for one in read(content, name) if isinstance(one, TrackRequest)]
 
 

@@ -26,6 +26,7 @@ async def add_worker(tasks: Tasks, worker_id: UUID) -> None:
         values = {
             "id": worker_id, "host": "here", "pid": 1, "process": None, "version": "1",
             "capacity": 1, "role": "tasks", "region": None, "renders": False, "parsers": None,
+            "brake": None,
         }  # fmt: skip
         await workers.register(connection, values, state="running", note=None)
 

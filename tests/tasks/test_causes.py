@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry, SlowDown
-from forager.tasks.causes import ERROR_TYPES, cause_of, message_key
+from forager.failures.cause import ERROR_TYPES, cause_of, message_key
 
 
 def test_every_kind_has_a_type() -> None:

@@ -32,7 +32,7 @@ async def claim(
             worker,
             limit=limit,
             busy={},
-            resting=[],
+            throttled=[],
             concurrency=5,
             rooms=rooms or {},
             after=after,
@@ -115,3 +115,15 @@ async def test_whether_pages_of_a_host_are_due(database: Database) -> None:
     assert await is_due(*hosts)
     await execute(database, "UPDATE crawl_tasks SET status = 'downloaded' WHERE id = %s", task)
     assert not await is_due(*hosts)
+
+
+async def test_a_slot_of_a_clock_that_was_set_back_does_not_hold_its_host(
+    database: Database,
+) -> None:
+    await queued(database, "far.example", 1)
+    await execute(
+        database, "UPDATE domains SET next_slot_at = now() + interval '1 day', slot_delay = 90000"
+    )
+    assert await claim(database) == {}
+    await execute(database, "UPDATE domains SET slot_delay = 2")
+    assert await claim(database) == {"far.example": 1}

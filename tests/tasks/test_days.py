@@ -50,9 +50,9 @@ TIMES = {
 
 @pytest.fixture
 async def tasks(own_server: ServerUse, settings: Settings, tmp_path: Path) -> AsyncIterator[Tasks]:
-    here = Settings(**(settings.model_dump() | {"home": tmp_path / "home", "images": False}))
+    changed = Settings(**(settings.model_dump() | {"home": tmp_path / "home", "images": False}))
     async with Database(own_server.url, max_size=4) as database:
-        yield Tasks(database, here)
+        yield Tasks(database, changed)
 
 
 # longer than the backoff of a worker that died for the third time

@@ -12,6 +12,7 @@ import pytest
 from forager.background import delete_old_history
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
+from forager.failures.service import ErrorFilter, get_error, group_errors, list_errors
 from forager.settings import Settings
 from forager.tasks.dead_letters import (
     LetterFilter,
@@ -21,7 +22,6 @@ from forager.tasks.dead_letters import (
     list_letters,
     retry_letters,
 )
-from forager.tasks.errors import ErrorFilter, get_error, group_errors, list_errors
 from servers.shop import Shop
 from support.databases import (
     Databases,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forager.errors import StatementTimedOut
-from forager.tasks.causes import Cause
+from forager.failures.cause import Cause
 from forager.tasks.stages.settle import commit_isolated
 
 

@@ -280,15 +280,15 @@ async def test_a_database_that_is_killed_costs_nothing(
     shop.site.delay = 0.02
     names = [f"n{n}" for n in range(60)]
     async with Database(own_server.url, max_size=4) as database:
-        here = Tasks(database, tasks.settings)
-        ids = await here.add(*(shop.add(name) for name in names))
-        async with process(here):
+        local = Tasks(database, tasks.settings)
+        ids = await local.add(*(shop.add(name) for name in names))
+        async with process(local):
             for seen in (5, 30):
                 await eventually(lambda seen=seen: hit(shop, seen))  # type: ignore[misc]
                 await asyncio.to_thread(restart, own_server)
-            await here.all_when(ids, "completed")
-        await check_written_once(here, ids)
-        rows = await here.sql("SELECT DISTINCT outcome FROM task_attempts WHERE outcome = 'lost'")
+            await local.all_when(ids, "completed")
+        await check_written_once(local, ids)
+        rows = await local.sql("SELECT DISTINCT outcome FROM task_attempts WHERE outcome = 'lost'")
         assert rows == []
 
 

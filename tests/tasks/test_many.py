@@ -15,7 +15,7 @@ import pytest
 
 from forager.extract.keys import url_hash
 from forager.fetch.budgets.exchange import PAIR_DELAY
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.secrets import Vault
 from forager.services.supervisor import running

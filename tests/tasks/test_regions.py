@@ -11,7 +11,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.extract.hosts import host_of
 from forager.fetch.domains.service import DomainChanges, Domains
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies, ProxyChanges
 from forager.images import fetcher as due_images
 from forager.images.fetcher import DueImages
@@ -20,7 +20,7 @@ from forager.images.store.images import claim_images
 from forager.jobs.workers import Registration
 from forager.secrets import Vault
 from forager.settings import Settings
-from forager.tasks.allowance import DomainLoad, Pace, allowance
+from forager.tasks.allowance import DomainLoad, TickPace, allowance
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.store.claims import claim_downloaded, claim_queued
 from forager.tasks.store.hints import select_queued
@@ -147,7 +147,7 @@ async def test_a_worker_without_a_proxy_leaves_the_tasks_to_those_that_have_one(
                 worker,
                 limit=9,
                 busy={},
-                resting=[],
+                throttled=[],
                 concurrency=1,
                 region=region,
                 task_proxies=task_proxies,
@@ -293,7 +293,7 @@ async def test_images_too_are_left_to_workers_with_a_proxy(tasks: Tasks) -> None
 
 
 def test_a_tied_domain_is_given_as_many_tasks_as_its_proxies_can_take() -> None:
-    pace = Pace(window=3.0, proxies=6, task_proxies=True, tied={"eu": 2, "us": 3})
+    pace = TickPace(window=3.0, proxies=6, task_proxies=True, tied={"eu": 2, "us": 3})
 
     def allowed(region: str | None) -> int:
         load = DomainLoad(
@@ -305,7 +305,7 @@ def test_a_tied_domain_is_given_as_many_tasks_as_its_proxies_can_take() -> None:
             per_proxy_only=True,
             use_proxies=None,
             is_active=True,
-            is_held=False,
+            is_on_hold=False,
             blocked_for=0.0,
             slot_in=0.0,
             queued=0,

@@ -153,7 +153,7 @@ async def test_tasks_wait_visibly_for_a_worker_that_renders(tasks: Tasks, shop: 
     async def claimed(room: int) -> set[int]:
         async with tasks.database.transaction() as connection:
             found = await claim_queued(
-                connection, worker, limit=9, busy={}, resting=[], concurrency=5, render_room=room
+                connection, worker, limit=9, busy={}, throttled=[], concurrency=5, render_room=room
             )
         return {task.id for task in found}
 

@@ -15,14 +15,14 @@ from psycopg import AsyncCursor
 from forager.db.database import Database
 from forager.services.service import SKIPPED
 from forager.settings import Settings
-from forager.tasks.allowance import DomainLoad, Pace, allowance
+from forager.tasks.allowance import DomainLoad, TickPace, allowance
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.task import CHANNEL
 from support.sql import execute, fetch_value
 from support.waiting import eventually
 from tasks.tasks_at_hand import in_state, make_domain, make_task, statuses
 
-PACE = Pace(window=3.0, proxies=4, task_proxies=False)
+PACE = TickPace(window=3.0, proxies=4, task_proxies=False)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def load(**changes: Any) -> DomainLoad:
         "per_proxy_only": False,
         "use_proxies": None,
         "is_active": True,
-        "is_held": False,
+        "is_on_hold": False,
         "blocked_for": 0.0,
         "slot_in": 0.0,
         "queued": 0,
@@ -70,7 +70,7 @@ def load(**changes: Any) -> DomainLoad:
         ({"blocked_for": 2.5}, 1),
         ({"blocked_for": 600.0}, 0),
         ({"is_active": False}, 0),
-        ({"is_held": True}, 0),
+        ({"is_on_hold": True}, 0),
         ({"use_proxies": True}, 4),
         ({"use_proxies": True, "per_proxy_only": True}, 12),  # four in a second
     ],

@@ -10,7 +10,8 @@ from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.parsers.pattern import GENERIC_VERSION
-from forager.products.archiving import ProductArchiver
+from forager.products.unseen import archive_unseen
+from forager.settings.values import DAY
 from servers.shop import Item, Markup, Shop
 from servers.site import Page
 from support.waiting import eventually
@@ -122,7 +123,7 @@ async def test_an_archived_product_comes_back_with_the_next_visit(tasks: Tasks, 
             "UPDATE products SET last_seen_at = now() - interval '181 days';"
             "UPDATE crawl_tasks SET status = 'failed'"
         )
-        assert await ProductArchiver(tasks.database, tasks.settings).run_once() == 1
+        assert await archive_unseen(tasks.database, tasks.settings, 180 * DAY) == 1
         await tasks.sql("UPDATE crawl_tasks SET status = 'completed'")
         await again(tasks, task_id)
         assert await tasks.product(task_id) is not None

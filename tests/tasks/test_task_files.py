@@ -8,9 +8,11 @@ import orjson
 import pytest
 
 from forager.errors import InvalidInput
-from forager.tasks.imports import MAX_LINE, read_requests
-from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
+from forager.tasks.imports import MAX_LINE, FileFormat, read_requests
+from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
 from tasks.request_files import HOUR, bad, good, read
+
+LAMP = [("https://a.example/1", RequestedTerms(2, 6 * HOUR, 0.5))]
 
 
 @pytest.mark.parametrize(
@@ -18,45 +20,68 @@ from tasks.request_files import HOUR, bad, good, read
     [
         b"url,priority,every,popularity\nhttps://a.example/1,2,6h,0.5\n",
         b"\xef\xbb\xbfurl,priority,every,popularity\r\nhttps://a.example/1,2,6h,0.5\r\n",
-        b'"Every";"URL";"Priority";"Stock";"Popularity"\n6h;https://a.example/1;2;yes;0.5',
+        b'\n\n"Every";"URL";"Priority";"Stock";"Popularity"\n6h;https://a.example/1;2;yes;0.5',
         b"url\tpriority\tevery\tpopularity\nhttps://a.example/1\t2\t6h\t0.5\n",
-        b"\n\nhttps://a.example/1,2,6h,0.5\n",
-        b'"https://a.example/1","2","6h","0.5"\n',
-        b"https://a.example/1\t2\t6h\t0.5\n",
+    ],
+)
+def test_the_header_of_a_csv_file_names_its_columns(content: bytes) -> None:
+    for name in "shop.csv", "SHOP.TSV":
+        assert (good(content, name), bad(content, name)) == (LAMP, [])
+
+
+@pytest.mark.parametrize("first", [b"", b"https://a.example/1,2", b"link,priority", b"\xff,url"])
+def test_a_csv_file_without_a_header_is_rejected(first: bytes) -> None:
+    with pytest.raises(InvalidInput, match="must name its columns") as caught:
+        read(first + b"\nhttps://a.example/1,2\n", "shop.csv")
+    assert "--format list" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
         b'{"url": "https://a.example/1", "priority": 2, "every": "6h", "popularity": 0.5}\n',
         b'{"url":"https://a.example/1","priority":"2","every":"6h","popularity":"0.5","x":[]}',
     ],
 )
-def test_formats_are_distinguished(content: bytes) -> None:
-    assert good(content) == [("https://a.example/1", Terms(2, 6 * HOUR, 0.5))]
-    assert bad(content) == []
+def test_json_lines(content: bytes) -> None:
+    for name in "shop.jsonl", "shop.ndjson", "shop.json":
+        assert (good(content, name), bad(content, name)) == (LAMP, [])
+
+
+def test_the_format_can_be_given() -> None:
+    content = b"url,priority\nhttps://a.example/1,3\n"
+    found = list(read_requests(io.BytesIO(content), "-", FileFormat.CSV))
+    assert found == [TrackRequest(2, "https://a.example/1", RequestedTerms(3))]
+    ((_, reason),) = [
+        (one.line, one.reason)
+        for one in read_requests(
+            io.BytesIO(b'[\n"https://a.example/1"\n'), "-", FileFormat.JSON_LINES
+        )
+        if isinstance(one, BadLine)
+    ]
+    assert "one object per line" in str(reason)
 
 
 def test_a_plain_list_may_have_commas_in_its_urls() -> None:
     content = b"https://a.example/x,y\n  https://a.example/z  \n\n"
-    expected = [("https://a.example/x,y", Terms()), ("https://a.example/z", Terms())]
-    assert good(content) == good(content, "list.txt") == expected
+    expected = [
+        ("https://a.example/x,y", RequestedTerms()),
+        ("https://a.example/z", RequestedTerms()),
+    ]
+    assert good(content) == good(content, "list.txt") == good(content, "urls.lst") == expected
 
 
-def test_rows_without_a_header_are_divided_by_what_divides_the_first() -> None:
-    expected = [("https://a.example/1", Terms(3)), ("https://a.example/2", Terms(4))]
-    for divider in b",", b";", b"\t":
-        content = b"https://a.example/1%b3\nhttps://a.example/2%b4\n" % (divider, divider)
-        assert good(content, "shop.csv") == expected
-
-
-def test_a_url_is_never_glued_together_from_what_a_tab_divides() -> None:
+def test_a_url_with_a_tab_in_it_is_rejected() -> None:
     content = b"https://a.example/1\nhttps://a.example/2\t3\n"
-    for name in "", "shop.csv", "shop.txt":
-        assert good(content, name) == [("https://a.example/1", Terms())]
-        assert [line for line, _ in bad(content, name)] == [2]
-    assert bad(b'{"url": "https://a.example/1\\n2"}') != []
+    assert good(content) == [("https://a.example/1", RequestedTerms())]
+    assert [line for line, _ in bad(content)] == [2]
+    assert bad(b'{"url": "https://a.example/1\\n2"}', "a.jsonl") != []
 
 
 def test_omitted_values_are_not_set() -> None:
-    assert good(b"url,priority\nhttps://a.example/1,\nhttps://a.example/2,3\n") == [
-        ("https://a.example/1", Terms()),
-        ("https://a.example/2", Terms(3)),
+    assert good(b"url,priority\nhttps://a.example/1,\nhttps://a.example/2,3\n", "a.csv") == [
+        ("https://a.example/1", RequestedTerms()),
+        ("https://a.example/2", RequestedTerms(3)),
     ]
 
 
@@ -72,8 +97,8 @@ def test_bad_lines_say_where_and_why() -> None:
         b"https://a.example/\x00,1,6h\n"
         b"https://a.example/5,1,6h\n"
     )
-    assert good(content) == [("https://a.example/5", Terms(1, 6 * HOUR))]
-    lines, reasons = zip(*bad(content), strict=True)
+    assert good(content, "a.csv") == [("https://a.example/5", RequestedTerms(1, 6 * HOUR))]
+    lines, reasons = zip(*bad(content, "a.csv"), strict=True)
     assert lines == (2, 3, 4, 5, 6, 7, 8)
     words = ("priority", "priority", "duration", "no URL", "columns", "UTF-8", "NUL")
     assert all(word in reason for word, reason in zip(words, reasons, strict=True))
@@ -81,102 +106,46 @@ def test_bad_lines_say_where_and_why() -> None:
 
 def test_bad_lines_of_json() -> None:
     content = b'{"url": "https://a.example/1"}\n{"url": 3}\n[1]\n{\n{"url":"x","popularity":"NaN"}'
-    assert len(good(content)) == 1
-    assert [line for line, _ in bad(content)] == [2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b'["https://a.example/1", {"url": "https://a.example/2", "priority": 3}]',
-        b'\xef\xbb\xbf\n[\n "https://a.example/1",\n'
-        b' {"url": "https://a.example/2",\n  "priority": 3}\n]\n',
-        b'# two\n["https://a.example/1"\n,{"priority":3,"url":"https://a.example/2"}]  \n\n',
-    ],
-)
-def test_a_json_array_is_read_entry_by_entry(content: bytes) -> None:
-    expected = [("https://a.example/1", Terms()), ("https://a.example/2", Terms(3))]
-    assert good(content) == good(content, "list.json") == expected
-    assert bad(content) == []
-
-
-def test_a_long_array_in_one_line_is_read_in_pieces() -> None:
-    entries = [{"url": f"https://a.example/é{n}", "priority": n % 10} for n in range(20_000)]
-    for content in (orjson.dumps(entries), orjson.dumps(entries, option=orjson.OPT_INDENT_2)):
-        assert len(content) > MAX_LINE
-        largest, found = 0, 0
-        stream = io.BytesIO(content)
-        before = 0
-        for one in read_requests(stream, "list.json"):
-            assert isinstance(one, TrackRequest)
-            largest, before = max(largest, stream.tell() - before), stream.tell()
-            found += 1
-        assert (found, largest <= MAX_LINE) == (20_000, True)
-
-
-@pytest.mark.parametrize(
-    ("rest", "words"),
-    [
-        (b"", "ends before its bracket"),
-        (b',{"url": "https://a.example/2"', "not JSON"),
-        (b", nonsense]", "not JSON"),
-        (b" 3]", "no comma"),
-        (b"] []", "after the end"),
-        (b',"\xff"]', "not UTF-8"),
-        (b"," + b"[" * 100_000, "too deeply"),
-        (b',"' + b"x" * (3 * MAX_LINE) + b'"]', "longer than"),
-        (b"," + b"9" * 5_000 + b"]", "digits"),
-    ],
-)
-def test_a_broken_array_keeps_what_came_before(rest: bytes, words: str) -> None:
-    content = b'["https://a.example/1"\n' + rest
-    assert good(content, "list.json") == [("https://a.example/1", Terms())]
-    (*_, (line, reason)) = bad(content, "list.json")
-    assert (line, words in reason) == (2, True), reason
-
-
-def test_entries_of_an_array_that_ask_for_nothing() -> None:
-    content = b'[1,\n null,\n {"url": "https://a.example/1"},\n {}, []]'
-    assert len(good(content)) == 1
-    assert [line for line, _ in bad(content)] == [1, 2, 4, 4]
-    assert read(b"[]") == read(b"[ ]\n") == []
+    assert len(good(content, "a.jsonl")) == 1
+    assert [line for line, _ in bad(content, "a.jsonl")] == [2, 3, 4, 5]
 
 
 def test_comments_are_skipped() -> None:
-    assert good(b"# a shop\nurl,priority\n  # and its lamps\nhttps://a.example/1,2\n") == [
-        ("https://a.example/1", Terms(2))
-    ]
+    content = b"# a shop\nurl,priority\n  # and its lamps\nhttps://a.example/1,2\n"
+    assert good(content, "a.csv") == [("https://a.example/1", RequestedTerms(2))]
     listed = b"#https://a.example/0\nhttps://a.example/1#top\n"
-    assert good(listed) == good(listed, "list.txt") == [("https://a.example/1#top", Terms())]
+    assert (
+        good(listed) == good(listed, "list.txt") == [("https://a.example/1#top", RequestedTerms())]
+    )
     assert bad(listed) == []
 
 
 def test_names_that_are_nearly_known() -> None:
-    for header in (b"url,prority", b"ulr,priority", b"URL;Every;Popularty"):
+    for header in (b"url,prority", b"URL;Every;Popularty"):
         with pytest.raises(InvalidInput, match="did you mean"):
-            read(header + b"\nhttps://a.example/1,2\n")
+            read(header + b"\nhttps://a.example/1,2\n", "a.csv")
     content = b'{"url": "https://a.example/1", "prioirty": 1}\n{"URL": "https://a.example/2"}\n'
-    assert [reason.partition(": ")[2] for _, reason in bad(content)] == [
+    assert [reason.partition(": ")[2] for _, reason in bad(content, "a.jsonl")] == [
         "did you mean 'priority'?",
         "did you mean 'url'?",
     ]
     others = b'{"url": "https://a.example/1", "urls": [], "stock": 3, "name": "x"}'
-    assert bad(others) == bad(b"url,urls,brand\nhttps://a.example/1,,x\n") == []
+    assert bad(others, "a.jsonl") == bad(b"url,urls,brand\nhttps://a.example/1,,x\n", "a.csv") == []
 
 
 @pytest.mark.parametrize("name", ["delivery", "rarity", "similarity", "priorities", "prior"])
 def test_names_of_others_are_not_taken_for_ours(name: str) -> None:
-    assert good(f"url,{name}\nhttps://a.example/1,2\n".encode()) == [
-        ("https://a.example/1", Terms())
+    assert good(f"url,{name}\nhttps://a.example/1,2\n".encode(), "a.csv") == [
+        ("https://a.example/1", RequestedTerms())
     ]
-    assert good(orjson.dumps({"url": "https://a.example/1", name: 2})) == [
-        ("https://a.example/1", Terms())
+    assert good(orjson.dumps({"url": "https://a.example/1", name: 2}), "a.jsonl") == [
+        ("https://a.example/1", RequestedTerms())
     ]
 
 
 @pytest.mark.parametrize("name", ["evry", "everyy", "evera", "pirority", "popularitiy", "Every "])
 def test_mistakes_are_reported(name: str) -> None:
-    ((_, reason),) = bad(orjson.dumps({"url": "https://a.example/1", name: 2}))
+    ((_, reason),) = bad(orjson.dumps({"url": "https://a.example/1", name: 2}), "a.jsonl")
     assert "did you mean" in reason
 
 

@@ -15,7 +15,7 @@ from forager.settings import Settings
 from forager.tasks.imports import read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import FoundProduct, Tracked, track_found
-from forager.tasks.tracking_request import BadLine, Terms
+from forager.tasks.tracking_request import BadLine, RequestedTerms
 from support.sql import execute, fetch_value
 from support.waiting import lock_waited_for
 from tasks.request_files import HOUR, bad, good
@@ -78,7 +78,7 @@ async def test_a_url_that_is_named_twice_keeps_what_either_says(
         b"https://shop.example/p,,\n"
     )
     tracked = await tasks.track_requests(
-        read_requests(io.BytesIO(content), "twice.csv"), terms=Terms(priority=7)
+        read_requests(io.BytesIO(content), "twice.csv"), terms=RequestedTerms(priority=7)
     )
     assert (tracked.added, tracked.known) == (1, 2)
     assert await fetch_value(database, "SELECT priority FROM crawl_tasks") == 2
@@ -165,7 +165,9 @@ async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> No
     lines[11_000] = b"not a url,5"
     seen: list[BadLine] = []
     tracked: Tracked = await tasks.track_requests(
-        read_requests(io.BytesIO(b"\n".join(lines))), terms=Terms(), on_bad=seen.append
+        read_requests(io.BytesIO(b"\n".join(lines)), "a.csv"),
+        terms=RequestedTerms(),
+        on_bad=seen.append,
     )
     assert (tracked.added, tracked.known, tracked.bad) == (11_998, 0, 2)
     assert [one.line for one in tracked.first_bad] == [501, 11_001]
@@ -209,7 +211,8 @@ async def test_a_visit_is_scheduled_for_a_time_with_its_own_retries(
 ) -> None:
     [(url, terms)] = good(
         b"url,priority,every,popularity,at,max_retries\n"
-        b"https://a.example/1,,,,2030-01-02T03:04:00+00:00,7\n"
+        b"https://a.example/1,,,,2030-01-02T03:04:00+00:00,7\n",
+        "a.csv",
     )
     await tasks.track([url], at=terms.at, max_retries=terms.max_retries)
     row = "scheduled_at = '2030-01-02 03:04+00' AND max_retries = 7"
@@ -219,4 +222,6 @@ async def test_a_visit_is_scheduled_for_a_time_with_its_own_retries(
     await tasks.track([url], at=terms.at + HOUR)
     row = "scheduled_at = '2030-01-02 04:04+00' AND max_retries = 7"
     assert await fetch_value(database, f"SELECT {row} FROM crawl_tasks")
-    assert bad(b'{"url": "https://a.example/1", "at": "soon"}') == [(1, "'soon' is not a time")]
+    assert bad(b'{"url": "https://a.example/1", "at": "soon"}', "a.jsonl") == [
+        (1, "'soon' is not a time")
+    ]

@@ -16,7 +16,7 @@ from forager.settings import Settings
 from forager.tasks.imports import read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import CHUNK
-from forager.tasks.tracking_request import Terms
+from forager.tasks.tracking_request import RequestedTerms
 from support.sql import fetch_value
 
 FORAGER = Path(sys.executable).with_name("forager")
@@ -43,7 +43,9 @@ async def begin(database: Database, settings: Settings, file: SlowFile) -> async
 
     async def track() -> None:
         with file:
-            await Tasks(database, settings).track_requests(read_requests(file), terms=Terms())
+            await Tasks(database, settings).track_requests(
+                read_requests(file), terms=RequestedTerms()
+            )
 
     tracking = asyncio.create_task(track())
     assert await asyncio.to_thread(file.is_read.wait, 60)

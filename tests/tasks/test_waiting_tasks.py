@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forager.fetch import sender
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.secrets import Vault
 from forager.settings import Settings

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from built_site import Crawls
 from forager.access.caller import Scope
-from forager.access.keys import create_key, public_id, revoke_key
+from forager.access.keys import public_id, revoke_key
 from forager.db.database import Database
+from support.keys import make_key
 from web.visitor import Visitor
 
 PAGES = ("/", "/jobs", "/sources", "/search", "/search?q=guide", "/new-crawl", "/workers", "/keys")
@@ -63,7 +66,7 @@ async def test_the_first_key_ends_the_sessions_without_one(
     visitor: Visitor, database: Database
 ) -> None:
     assert (await visitor.get("/jobs")).status == 200
-    await create_key(database, "first", scope=Scope.ADMIN)
+    await make_key(database, "first", scope=Scope.ADMIN)
     assert (await visitor.get("/jobs", allow_redirects=False)).status == 303
 
 
@@ -113,7 +116,7 @@ async def test_a_form_of_another_site_is_refused_even_with_the_token(
 
 
 async def test_scopes_hold_for_pages_and_forms(visitor: Visitor, database: Database) -> None:
-    reader = (await create_key(database, "reader", scope=Scope.READ)).text
+    reader = (await make_key(database, "reader", scope=Scope.READ)).text
     await visitor.sign_in(reader)
     assert (await visitor.get("/jobs")).status == 200
     assert (await visitor.get("/keys")).status == 403
@@ -126,7 +129,7 @@ async def test_an_owner_sees_nothing_of_another(
     visitor: Visitor, database: Database, crawls: Crawls
 ) -> None:
     await crawls.crawl({"a": "alpha"})
-    operator = (await create_key(database, "operator", scope=Scope.OPERATE)).text
+    operator = (await make_key(database, "operator", scope=Scope.OPERATE)).text
     await visitor.sign_in(operator)
     assert (await visitor.get("/sources/docs.example.org")).status == 404
     assert "docs.example.org" not in (await visitor.get("/sources")).text
@@ -165,10 +168,59 @@ async def test_an_error_is_a_page_for_people_and_a_problem_for_programs(visitor:
 
 
 async def test_a_key_is_shown_once_and_named_ever_after(visitor: Visitor) -> None:
-    made = await visitor.act("/keys", {"name": "<b>nightly</b>", "scope": "admin", "days": "7"})
+    fields = {"name": "<b>nightly</b>", "scope": "admin", "days": "7", "csrf": ""}
+    fields["csrf"] = await visitor.token()
+    answer = await visitor.post("/keys", fields, allow_redirects=False)
+    assert answer.status == 303  # a reload sends no form
+    place = answer.headers["Location"]
+    assert "fgr_" not in str(answer.headers)
+    made = await visitor.get(place)  # the first key signs its creator in
     key = made.text.split('id="secret">')[1].split("<")[0]
     assert "&lt;b&gt;nightly" in made.text
-    await visitor.sign_in(key)
+    reloaded = await visitor.get(place)
+    assert reloaded.status == 200
+    assert key not in reloaded.text
+    assert "shown only once" in reloaded.text
+    example = made.text.split("<pre>")[1].split("</pre>")[0].split()[-1]
+    headers = {"Authorization": f"Bearer {key}"}
+    assert (await visitor.get(urlsplit(example).path, headers=headers)).status == 200
     listed = await visitor.get("/keys")
     assert key not in listed.text
     assert public_id(key) in listed.text
+
+
+async def test_a_secret_belongs_to_its_page(visitor: Visitor, admin_key: str) -> None:
+    await visitor.sign_in(admin_key)
+    fields = {"csrf": await visitor.token(), "name": "a", "scope": "read"}
+    await visitor.post("/keys", fields, allow_redirects=False)
+    elsewhere = await visitor.get(f"/keys/{public_id(admin_key)}/secret")
+    assert "shown only once" in elsewhere.text
+
+
+async def test_a_key_for_reading_sees_everything_by_default(
+    visitor: Visitor, admin_key: str, crawls: Crawls
+) -> None:
+    """What was crawled before the first key has no owner."""
+    await crawls.crawl({"a": "one"})
+    await visitor.sign_in(admin_key)
+    page = (await visitor.get("/keys")).text
+    assert '<option value="everything" selected>' in page
+    for visibility, seen in (("everything", True), ("own", False)):
+        await visitor.sign_in(admin_key)
+        form = {"name": visibility, "scope": "read", "visibility": visibility}
+        made = (await visitor.act("/keys", form)).text
+        await visitor.sign_in(made.split('id="secret">')[1].split("<")[0])
+        for place, row in (
+            ("/sources", 'href="/sources/docs.example.org"'),
+            ("/jobs", 'href="/jobs/0'),
+            ("/search?q=one", "Title of one"),
+        ):
+            assert (row in (await visitor.get(place)).text) is seen, place
+
+
+async def test_the_first_key_must_be_an_admin_key(visitor: Visitor) -> None:
+    assert '<option value="read">' not in (await visitor.get("/keys")).text
+    refused = await visitor.act("/keys", {"name": "a", "scope": "read"})
+    assert refused.status == 409
+    assert "The first key must be an admin key." in refused.text
+    assert (await visitor.get("/jobs")).status == 200

@@ -15,6 +15,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
+from forager.web.routes import new_crawl
 from web.browser import PHONE, Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
@@ -47,8 +48,10 @@ async def test_a_person_signs_in_and_out(tab: Tab, admin_key: str) -> None:
 
 
 async def test_a_crawl_is_started_watched_paused_resumed_and_searched(
-    tab: Tab, worker: Supervisor, queue: Queue
+    tab: Tab, worker: Supervisor, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # on a busy machine, the click on Pause comes late
+    monkeypatch.setattr(new_crawl, "DELAY", 2.0)
     await tab.go("/")
     await tab.page.get_by_role("button", name="Crawl the demo site").click()
     await tab.page.wait_for_url("**/jobs/*")
@@ -84,7 +87,7 @@ async def test_a_generation_is_rolled_back_after_a_question(tab: Tab, crawls: Cr
     await tab.page.get_by_role("button", name="Publish generation 1").click()
     await tab.page.locator("#confirm-yes").click()
     await expect(first).to_have_text("published")
-    await expect(second).to_have_text("retired")
+    await expect(second).to_have_text("superseded")
     await expect(tab.page.locator("#notices")).to_contain_text("Generation 1 is published again")
 
 
@@ -171,16 +174,6 @@ async def test_the_palette_leads_to_pages_and_searches(tab: Tab) -> None:
     await expect(tab.page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
 
 
-async def test_enter_in_the_name_of_a_template_saves_it(tab: Tab, queue: Queue) -> None:
-    await tab.go("/new-crawl")
-    await tab.page.get_by_label("URLs (one per line)").fill("https://docs.example.org/")
-    await tab.page.get_by_text("Save as template").click()
-    await tab.page.get_by_label("Template name").fill("nightly docs")
-    await tab.press("Enter")
-    await tab.page.wait_for_url("**/new-crawl?template=nightly%20docs")
-    assert (await queue.list_jobs()).items == []
-
-
 async def test_without_scripts_enter_shows_a_preview_and_starts_nothing(
     address: str, queue: Queue, database: Database
 ) -> None:
@@ -188,14 +181,11 @@ async def test_without_scripts_enter_shows_a_preview_and_starts_nothing(
         tab, _ = await open_tab(browser, address, java_script_enabled=False)
         await tab.go("/new-crawl")
         await tab.page.get_by_label("URLs (one per line)").fill("http://127.0.0.1:9/")
-        await tab.page.get_by_text("Save as template").click()
-        await tab.page.get_by_label("Template name").fill("nightly docs")
+        await tab.page.get_by_label("Source name").fill("nightly docs")
         await tab.press("Enter")
         await tab.page.wait_for_url("**/new-crawl/preview*")
-        await expect(tab.page.get_by_label("Template name")).to_have_value("nightly docs")
+        await expect(tab.page.get_by_label("Source name")).to_have_value("nightly docs")
         assert (await queue.list_jobs()).items == []
-        await tab.page.get_by_role("button", name="Save template").click()
-        await tab.page.wait_for_url("**/new-crawl?template=nightly%20docs")
 
 
 async def test_the_history_of_a_job_fits_a_phone(address: str, queue: Queue) -> None:

@@ -6,13 +6,15 @@ import asyncio
 from uuid import UUID
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from forager.api.server import serve
 from forager.db.database import Database
+from forager.errors import DatabaseUnavailable
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from forager.web import page as live_page
 from forager.web.app import dashboard
 from web.browser import Tab, open_browser, open_tab
 
@@ -95,3 +97,37 @@ async def test_a_server_that_goes_is_noticed(web_settings: Settings, database: D
         stopping.set()
         await serving
         await expect(state).to_contain_text("Not live: the connection is lost. Numbers are as of")
+
+
+async def test_an_action_is_not_cut_off_by_the_news_that_it_causes(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first crawl replaces the page on which it is started; its answer arrives later here."""
+    monkeypatch.setattr(live_page, "INTERVAL", 0.1)
+
+    async def answer_late(route: Route) -> None:
+        answer = await route.fetch()
+        await asyncio.sleep(1)
+        await route.fulfill(response=answer)
+
+    await tab.go("/")
+    await expect(tab.page.locator("#live-state")).to_contain_text("Live, as of")
+    await tab.page.route("**/new-crawl/demo", answer_late)
+    await tab.page.get_by_role("button", name="Crawl the demo site").click()
+    await tab.page.wait_for_url("**/jobs/*")
+
+
+async def test_a_database_that_does_not_answer_is_noticed(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tab.go("/jobs")
+    state = tab.page.locator("#live-state")
+    await expect(state).to_contain_text("Live, as of")
+
+    def unavailable(*_: object) -> None:
+        raise DatabaseUnavailable("the database does not answer")
+
+    monkeypatch.setattr(live_page, "live_blocks", unavailable)
+    await expect(state).to_contain_text("Not live: the database does not answer.")
+    monkeypatch.undo()
+    await expect(state).to_contain_text("Live, as of")

@@ -10,6 +10,7 @@ from forager.products.alerts import list_alerts
 from forager.settings import Settings
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from products.rows import add_product
+from support.sql import execute
 from web.catalog_rows import HOSTILE, Catalog
 from web.visitor import Visitor
 
@@ -105,6 +106,45 @@ async def test_a_webhook_is_changed_by_its_form(visitor: Visitor, catalog: Catal
     assert "https://moved.example/hooks" in (await visitor.get(where)).text
 
 
+async def test_a_refused_webhook_keeps_its_input(visitor: Visitor, catalog: Catalog) -> None:
+    fields = {"url": "http://localhost:9/", "kind": "product.price_changed", "domain": "a.example"}
+    for where in ("/webhooks", f"/webhooks/{catalog.webhook_id}/set"):
+        refused = await visitor.act(where, {**fields, "ordered": "yes"})
+        assert refused.status == 403
+        assert 'class="notice error" role="alert"' in refused.text
+        assert 'value="http://localhost:9/"' in refused.text
+        assert 'value="product.price_changed" checked' in refused.text
+        assert 'value="a.example"' in refused.text
+        assert 'name="ordered" type="checkbox" value="yes" checked' in refused.text
+
+
+async def test_a_failing_webhook_is_not_active(
+    visitor: Visitor, catalog: Catalog, database: Database
+) -> None:
+    await execute(
+        database,
+        """
+        UPDATE webhooks SET failures = 3, rests_until = now() + interval '5 minutes'
+         WHERE id = %s RETURNING 1
+        """,
+        catalog.webhook_id,
+    )
+    await execute(
+        database,
+        """
+        INSERT INTO outbox (topic, lane, ref_id, attempts, last_error)
+        VALUES ('webhooks', %s, 1, 3, 'the receiver answered 503')
+        """,
+        catalog.webhook_id,
+    )
+    for path in ("/webhooks", f"/webhooks/{catalog.webhook_id}"):
+        page = (await visitor.get(path)).text
+        assert "s-failing" in page
+        assert "s-active" not in page
+        assert "answered 503" in page
+        assert "next attempt" in page.lower()
+
+
 async def test_parsers_say_what_cannot_be_rolled_back(visitor: Visitor, catalog: Catalog) -> None:
     refused = await visitor.act("/parsers/generic/rollback")
     assert refused.status == 409
@@ -139,8 +179,11 @@ async def test_a_webhook_gets_a_new_secret_and_is_removed(
     visitor: Visitor, catalog: Catalog
 ) -> None:
     where = f"/webhooks/{catalog.webhook_id}"
-    rotated = await visitor.act(f"{where}/rotate")
-    assert 'id="secret"' in rotated.text
+    fields = {"csrf": await visitor.token()}
+    rotated = await visitor.post(f"{where}/rotate", fields, allow_redirects=False)
+    assert (rotated.status, rotated.headers["Location"]) == (303, f"{where}/secret")
+    assert 'id="secret"' in (await visitor.get(f"{where}/secret")).text
+    assert 'id="secret"' not in (await visitor.get(f"{where}/secret")).text
     assert "Webhooks" in (await visitor.act(f"{where}/move", {"move": "remove"})).text
     assert (await visitor.get(where)).status == 404
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from forager.web.charts import Part, Series, line_chart, nice_top, share_bar, sparkline, stacked_bar
+from forager.web.charts import (
+    BarPart,
+    Series,
+    line_chart,
+    nice_top,
+    share_bar,
+    sparkline,
+    stacked_bar,
+)
 
 NUMBERS = some.lists(some.none() | some.floats(0, 1e12), max_size=70)
 
@@ -35,7 +43,7 @@ def test_every_chart_is_well_formed_and_has_no_inline_style(
 
 def test_a_bar_is_as_wide_as_its_parts_together() -> None:
     drawn = stacked_bar(
-        [Part("fetched", 3, "a"), Part("failed", 1, "d"), Part("none", 0, "b")], "All"
+        [BarPart("fetched", 3, "a"), BarPart("failed", 1, "d"), BarPart("none", 0, "b")], "All"
     )
     assert widths(drawn) == [450, 150]
     assert "fetched 3" in drawn
@@ -43,7 +51,7 @@ def test_a_bar_is_as_wide_as_its_parts_together() -> None:
 
 
 def test_a_bar_of_nothing_is_empty() -> None:
-    assert widths(stacked_bar([Part("fetched", 0, "a")], "All")) == []
+    assert widths(stacked_bar([BarPart("fetched", 0, "a")], "All")) == []
 
 
 def test_a_line_breaks_where_nothing_is_known() -> None:

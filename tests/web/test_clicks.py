@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import forager.web
-from forager.api.actions import ACTIONS
+from forager.api.actions import forms
 from forager.db.database import Database
 from forager.hints import Action, Hint, Option, action, render
 from forager.web.navigation import PATHS, as_place, linked
@@ -40,12 +40,12 @@ def test_a_hint_links_to_its_pages_and_escapes_the_rest() -> None:
 
 
 def test_every_page_and_button_exists() -> None:
-    assert {forms.page for forms in ACTIONS.values() if forms.page} <= PATHS.keys()
+    assert {each.page for each in forms().values() if each.page} <= PATHS.keys()
     templates = Path(forager.web.__path__[0]) / "templates"
     shown = "".join(path.read_text() for path in templates.glob("*.html"))
     # some buttons are named by the move that they make
     moves = {"Pause", "Resume", "Retry", "Stop"}
-    buttons = {forms.button for forms in ACTIONS.values()}
+    buttons = {each.button for each in forms().values()}
     assert {button for button in buttons if button not in shown} <= moves
 
 

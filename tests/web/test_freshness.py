@@ -18,7 +18,7 @@ from web.visitor import Visitor
 @pytest.fixture(autouse=True)
 def everything_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)
-    monkeypatch.setattr(services, "REST", 1e9)
+    monkeypatch.setattr(services, "KEPT_FACTOR", 1e9)
     monkeypatch.setattr(services, "LONGEST", 1e9)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from forager.crawl.report import Pace
+from forager.crawl.report import CrawlPace
 from forager.web.job_view import Throughput
 
 
 def chart(settled: list[float], failed: list[float]) -> Throughput:
-    return Throughput(Pace(2.0, settled, failed, estimated=False))
+    return Throughput(CrawlPace(2.0, settled, failed, estimated=False))
 
 
 @pytest.mark.parametrize(("known", "intervals"), [(1, 12), (12, 12), (13, 16), (40, 40)])

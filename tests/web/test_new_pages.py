@@ -9,12 +9,13 @@ from uuid import UUID
 import pytest
 
 from forager.access.caller import Scope
-from forager.access.keys import create_key
-from forager.crawl.explain.outlook import Answer, outlook
+from forager.crawl.explain.outlook import CheckAnswer, outlook
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.extract.urls import NormalisedUrl
+from forager.events.event import EventKind, EventRow, NewEvent
+from forager.events.service import record_events
+from forager.extract.urls import NormalizedUrl
 from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots
 from forager.jobs import history as timeline
@@ -27,10 +28,9 @@ from forager.secrets import Vault
 from forager.settings import Settings
 from forager.web.event_text import summary_of
 from forager.web.formats import actor, event_kind, sentence
-from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
-from forager.webhooks.webhook import EventRow
 from products.rows import add_product, insert_domain
+from support.keys import make_key
 from support.sql import execute
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
@@ -78,7 +78,15 @@ def test_events_are_described_in_one_line(kind: str, payload: dict[str, Any], wo
 def test_names_are_made_readable() -> None:
     assert event_kind("product.price_changed") == "price changed"
     assert sentence("no rule matches") == "No rule matches"
-    assert sentence("shop.example is disabled") == "shop.example is disabled"
+    assert sentence("timeout: no answer") == "Timeout: no answer"
+    for text in (
+        "shop.example is disabled",
+        "localhost:8101 has no alarm",
+        "max_pages must be a number",
+        "docs@2 has several versions",
+        "https://docs.example.org/ is not a page",
+    ):
+        assert sentence(text) == text
     assert actor(f"worker {OWNER}") == "worker …0000000000aa"
     assert actor("somebody else") == "somebody else"
 
@@ -163,7 +171,7 @@ async def test_moves_of_jobs_are_listed_and_only_ones_own(
     cancelled = (await visitor.get("/events/jobs?kind=cancel")).text
     assert str(own.id) in cancelled
     assert str(other.id) not in cancelled
-    key = await create_key(database, "reader", scope=Scope.READ, user_id=OWNER)
+    key = await make_key(database, "reader", scope=Scope.READ, user_id=OWNER)
     await visitor.sign_in(key.text)
     seen = (await visitor.get("/events/jobs")).text
     assert str(own.id) in seen
@@ -210,7 +218,7 @@ async def test_an_audit_is_run_and_shown(
 
 
 async def test_a_read_only_key_cannot_run_an_audit(visitor: Visitor, database: Database) -> None:
-    key = await create_key(database, "reader", scope=Scope.READ)
+    key = await make_key(database, "reader", scope=Scope.READ)
     await visitor.sign_in(key.text)
     assert "Run now" not in (await visitor.get("/audit")).text
     assert (await visitor.act("/audit")).status == 403
@@ -226,54 +234,54 @@ async def put_robots(database: Database, body: bytes, *, status: int = 200) -> N
         await upsert_robots(connection, "https://docs.example.org", kept)
 
 
-async def look(database: Database, url: str = URL, **options: Any) -> tuple[Answer, str]:
+async def look(database: Database, url: str = URL, **options: Any) -> tuple[CheckAnswer, str]:
     asked = CrawlOptions(urls=("https://docs.example.org/",), **options) if options else None
-    found = await outlook(database, NormalisedUrl(url), agent=AGENT, options=asked)
+    found = await outlook(database, NormalizedUrl(url), agent=AGENT, options=asked)
     return found.answer, found.words
 
 
 async def test_what_would_happen_depends_on_robots(database: Database) -> None:
     answer, words = await look(database)
-    assert answer is Answer.UNKNOWN
+    assert answer is CheckAnswer.UNKNOWN
     assert "not known yet" in words
     await put_robots(database, b"User-agent: *\nDisallow: /guide\nCrawl-delay: 7\n")
     assert await look(database) == (
-        Answer.NO,
+        CheckAnswer.NO,
         "It would not be fetched: line 2 of robots.txt: Disallow: /guide.",
     )
-    assert await look(database, ignore_robots=True) == (Answer.YES, "It would be fetched.")
+    assert await look(database, ignore_robots=True) == (CheckAnswer.YES, "It would be fetched.")
     assert await look(database, "https://docs.example.org/a") == (
-        Answer.YES,
+        CheckAnswer.YES,
         "It would be fetched.",
     )
     found = await outlook(
-        database, NormalisedUrl("https://docs.example.org/a"), agent=AGENT, options=None
+        database, NormalizedUrl("https://docs.example.org/a"), agent=AGENT, options=None
     )
     assert found.checks[-1].words == "one request every 7 s; 0 of 5 connections are in use"
     await put_robots(database, b"", status=503)
     answer, words = await look(database)
-    assert (answer, "robots.txt answered 503" in words) == (Answer.LATER, True)
+    assert (answer, "robots.txt answered 503" in words) == (CheckAnswer.LATER, True)
 
 
 async def test_what_would_happen_depends_on_the_host_and_the_scope(database: Database) -> None:
     await put_robots(database, b"")
     answer, words = await look(database, exclude=("/guide*",))
-    assert answer is Answer.NO
+    assert answer is CheckAnswer.NO
     assert "/guide*" in words
     await make_domain(database, "docs.example.org", blocked_until=datetime(2999, 1, 1, tzinfo=UTC))
     answer, words = await look(database)
-    assert answer is Answer.LATER
+    assert answer is CheckAnswer.LATER
     limited = "It would have to wait: rate-limited by docs.example.org (Retry-After), next request"
     assert words.startswith(f"{limited} in ")
     assert words.endswith(" h.")
     await execute(database, "UPDATE domains SET is_active = false")
-    assert (await look(database))[0] is Answer.NO
+    assert (await look(database))[0] is CheckAnswer.NO
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:80/", "http://[::1]/", "http://localhost/"])
 async def test_a_private_address_would_not_be_fetched(database: Database, url: str) -> None:
     answer, words = await look(database, url)
-    assert answer is Answer.NO
+    assert answer is CheckAnswer.NO
     assert "may not be crawled" in words
 
 
@@ -297,7 +305,7 @@ async def test_the_job_of_another_owner_explains_nothing(
     visitor: Visitor, database: Database, queue: Queue
 ) -> None:
     job = (await queue.enqueue(NewJob(kind="crawl", payload={"urls": [URL]}))).job
-    key = await create_key(database, "reader", scope=Scope.READ, user_id=OWNER)
+    key = await make_key(database, "reader", scope=Scope.READ, user_id=OWNER)
     await visitor.sign_in(key.text)
     page = (await visitor.get("/explain", params={"url": URL, "job": str(job.id)})).text
     assert f"there is no job {job.id}" in page.lower()

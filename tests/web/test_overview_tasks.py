@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.events.service import record_events
+from forager.jobs.job import NewJob
+from forager.jobs.queue import Queue
+from forager.metrics.backlog import backlog_samples, take_sample
 from forager.parsers.rates import check_rates
 from forager.settings import Settings
 from forager.tasks import activity
-from forager.tasks.activity import backlog_over_time, task_activity, tasks_now
-from forager.tasks.store.activity import Waited, Waiting
+from forager.tasks.activity import task_activity, tasks_now
 from forager.web.overview import Failures, by_kind
-from forager.webhooks.events import record_events
 from parsers.test_rates import add_pages
 from products.rows import insert_domain
 from support.sql import execute
@@ -61,7 +65,7 @@ async def done(database: Database, domain_id: int, **columns: Any) -> int:
 async def test_without_tasks_there_is_nothing(database: Database) -> None:
     found = await task_activity(database, minutes=5)
     assert not (await tasks_now(database)).any_tasks
-    assert found.attempts == found.failed == found.backlog == [0] * 5
+    assert found.attempts == found.failed == [0] * 5
     assert (found.total_waiting, found.oldest, found.errors) == (0, None, [])
     assert not found.is_estimated
     assert not found.is_cut
@@ -84,10 +88,6 @@ async def test_tasks_that_wait_are_counted_by_state_with_their_age(database: Dat
     }
     assert found.oldest is not None
     assert 630 <= (datetime.now(UTC) - found.oldest).total_seconds() < 3600
-    # four wait now, one did before the others came, and an hour ago there was none
-    assert found.backlog[-1] == 4
-    assert 1 in found.backlog
-    assert found.backlog[0] == 0
 
 
 async def test_attempts_are_counted_by_minute_and_what_was_taken_back_is_none(
@@ -154,13 +154,6 @@ async def test_results_beyond_the_limit_are_reported_as_cut(
     assert found.errors_are_cut
 
 
-def test_the_backlog_is_worked_out_backwards() -> None:
-    waiting = [Waiting("due", 1, 5, datetime.now(UTC))]
-    # ten were settled in this minute; half of them had been due for three minutes
-    waits = [Waited(0, 0, 0.5), Waited(0, 3, 0.5)]
-    assert backlog_over_time({0: 10.0}, waits, waiting, 5) == [0, 5, 5, 10, 5]
-
-
 def test_kinds_of_errors_are_counted_for_crawls_and_tasks() -> None:
     found = by_kind([("timeout", 2), ("http_404", 5)], [("timeout", 9), ("parse", 1)])
     assert found == [
@@ -187,6 +180,41 @@ async def test_the_overview_shows_tasks_even_where_nothing_was_crawled(
     assert "Throughput, last 24 hours" in day
     assert "1 d ago" in day
     assert "waiting tasks now 1" in day
+
+
+async def test_the_backlog_of_the_past_is_what_was_stored_then(
+    visitor: Visitor, database: Database, queue: Queue
+) -> None:
+    jobs = [await queue.enqueue(NewJob(kind="selftest")) for _ in range(3)]
+    await make_task(database, await make_domain(database, "shop.example"), scheduled_in=-100)
+    await take_sample(database)
+    await take_sample(database)
+    await execute(database, "UPDATE backlog_samples SET at = at - interval '30 minutes'")
+    for each in jobs[:2]:
+        await queue.cancel(each.job.id)
+    await execute(database, "DELETE FROM crawl_jobs WHERE status = 'cancelled'")
+    [sample] = await backlog_samples(database, minutes=60)
+    assert (sample.jobs, sample.tasks) == (3, 1)
+    page = (await visitor.get("/")).text
+    assert "unfinished jobs now 1, at most 3" in page
+    shown = re.findall(r"<title data-at=\"([^\"]+)\">[^<]*UTC: unfinished jobs 3, waiting", page)
+    assert len(shown) == 1
+    assert abs(datetime.fromisoformat(shown[0]) - sample.at) < timedelta(minutes=2)
+
+
+async def test_samples_are_counted_by_owner_and_deleted_by_age(
+    database: Database, queue: Queue
+) -> None:
+    owner = new_id()
+    await queue.enqueue(NewJob(kind="selftest", user_id=owner))
+    await queue.enqueue(NewJob(kind="selftest"))
+    await take_sample(database)
+    assert [each.jobs for each in await backlog_samples(database, minutes=5)] == [2]
+    of_owner = await backlog_samples(database, minutes=5, user_id=owner)
+    assert [each.jobs for each in of_owner] == [1]
+    await execute(database, "UPDATE backlog_samples SET at = at - interval '3 days'")
+    await take_sample(database)
+    assert len(await backlog_samples(database, minutes=10_000)) == 1
 
 
 async def test_the_overview_says_that_all_tasks_are_held(

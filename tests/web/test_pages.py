@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -9,15 +10,17 @@ import pytest
 from archived_job import Settled, html, start_job
 from built_site import SOURCE, Crawls
 from forager.archive.options import archive_options
-from forager.archive.record import ResponseRecord, pack
+from forager.archive.warc_record import ResponseRecord, pack
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Database
+from forager.documents import publication
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.render.records import pack_page
+from forager.render.archive_records import pack_page
 from forager.render.renderer import RenderedPage
 from forager.settings import Settings
+from forager.tasks.service import Tasks
 from support.sql import execute
 from web.catalog_rows import HOSTILE
 from web.visitor import Visitor
@@ -36,6 +39,109 @@ async def test_what_was_crawled_is_shown_as_text(visitor: Visitor, crawls: Crawl
         assert page.status == 200
         assert "<script>alert" not in page.text
         assert ESCAPED in page.text or "&lt;" in page.text
+
+
+async def test_what_is_held_back_is_neither_green_nor_retired(
+    visitor: Visitor, crawls: Crawls, queue: Queue
+) -> None:
+    await crawls.crawl({"a": "one", "b": "two"})
+    await crawls.crawl({"c": "three"})
+    newest = (await queue.list_jobs()).items[0]
+    source = f"/sources/{SOURCE}"
+    for path in ("/jobs", f"/jobs/{newest.id}", "/sources", source):
+        text = (await visitor.get(path)).text
+        assert "s-held_back" in text
+        assert "pages fell from 2 to 1" in text
+        assert "retired" not in text
+    assert "s-completed" not in (await visitor.get(f"/jobs/{newest.id}")).text.split("<table")[0]
+    assert ">Roll back<" not in (await visitor.get(source)).text
+    page = {"url": f"https://{SOURCE}/c"}
+    explained = (await visitor.get("/explain", params=page)).text
+    assert "Generation 2 is held back: pages fell" in explained or "held back: pages" in explained
+    assert "Publish anyway" in explained
+    assert f"/read?url=https%3A//{SOURCE}/c&amp;source={SOURCE}&amp;generation=2" in explained
+    read = await visitor.get("/read", params={**page, "source": SOURCE, "generation": "2"})
+    assert "Generation 2 is held back: pages fell from 2 to 1." in read.text
+    assert "The page is not published." in read.text
+    shown = await visitor.get("/read", params={"url": f"https://{SOURCE}/a", "source": SOURCE})
+    assert "earlier version" not in shown.text
+    await publication.publish(crawls.database, SOURCE, force=True)
+    assert ">Roll back<" in (await visitor.get(source)).text
+
+
+async def test_the_throughput_of_a_paused_job_ends_with_its_work(
+    visitor: Visitor, queue: Queue, database: Database
+) -> None:
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="one"))).job
+    await execute(
+        database,
+        """
+        UPDATE crawl_jobs SET status = 'paused', started_at = now() - interval '10 hours'
+         WHERE id = %s
+        """,
+        job.id,
+    )
+    await execute(
+        database,
+        """
+        INSERT INTO crawl_states (job_id, discovered, updated_at)
+        VALUES (%s, 0, now() - interval '10 hours' + interval '23 seconds')
+        """,
+        job.id,
+    )
+    text = (await visitor.get(f"/jobs/{job.id}")).text
+    [axis] = re.findall(r'<div class="chart-x" aria-hidden="true">(.*?)</div>', text)
+    assert axis.endswith("<span>24 s</span>")
+
+
+def tab_counts(text: str) -> dict[str, str]:
+    """The names of the tabs and the counts beside them."""
+    [tabs] = re.findall(r'<ul class="tabs"[^>]*>(.*?)</ul>', text, re.S)
+    return dict(re.findall(r'>(\w+) <span class="muted">([\d,]+)</span>', tabs))
+
+
+async def test_failing_tasks_are_a_filter_of_the_task_list(
+    visitor: Visitor, database: Database, settings: Settings
+) -> None:
+    await Tasks(database, settings).track([f"https://a.example/{n}" for n in range(3)])
+    await execute(database, "UPDATE crawl_tasks SET status = 'failed' WHERE url LIKE '%/0'")
+    await execute(database, "UPDATE crawl_tasks SET failing_since = now() WHERE url LIKE '%/1'")
+    page = (await visitor.get("/tasks?failing=yes")).text
+    shown = [n for n in range(3) if f"a.example/{n}" in page]
+    assert shown == [0, 1]
+    assert re.search(r'name="failing"[^>]*checked', page)
+
+
+async def test_counts_beside_filters_follow_the_filters(
+    visitor: Visitor, queue: Queue, database: Database, settings: Settings
+) -> None:
+    for name in ("one", "two", "three"):
+        await queue.enqueue(NewJob(kind="selftest", source_id=name))
+    assert tab_counts((await visitor.get("/jobs")).text)["pending"] == "3"
+    assert tab_counts((await visitor.get("/jobs?q=one")).text)["pending"] == "1"
+
+    for url in ("https://a.example/1", "https://a.example/2", "https://b.example/1"):
+        await Tasks(database, settings).track([url])
+    assert tab_counts((await visitor.get("/tasks")).text)["pending"] == "3"
+    assert tab_counts((await visitor.get("/tasks?domain=a.example")).text)["pending"] == "2"
+    failed = (await visitor.get("/tasks?domain=a.example&status=failed")).text
+    assert tab_counts(failed)["pending"] == "2"
+    assert 'href="/tasks?domain=a.example&amp;status=pending"' in failed
+
+    job = (await queue.list_jobs()).items[0]
+    await execute(
+        database,
+        """
+        INSERT INTO crawl_visited (job_id, url_hash, url, outcome, reason, depth, via)
+        SELECT %s, decode(md5(n::text), 'hex'), 'https://a.example/' || n,
+               CASE WHEN n %% 2 = 0 THEN 'failed' ELSE 'fetched' END, NULL, 1, 'link'
+          FROM generate_series(1, 12) AS n
+        """,
+        job.id,
+    )
+    shown = tab_counts((await visitor.get(f"/jobs/{job.id}/pages?path=/1")).text)
+    assert (shown["fetched"], shown["failed"]) == ("2", "2")
+    assert "pending" not in shown
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "' OR 1=1 --", "%00", "\N{REPLACEMENT CHARACTER}" * 400])
@@ -84,6 +190,19 @@ async def test_a_long_list_says_that_it_is_cut_and_continues(
     assert "Showing 50 of 120 jobs" in first
     on = first.split("Showing")[1].split('href="')[1].split('"')[0].replace("&amp;", "&")
     assert "Showing 50" in (await visitor.get(on)).text
+
+
+async def test_a_fleet_is_summarized_and_filtered(visitor: Visitor, queue: Queue) -> None:
+    urls = [f"https://{name}.example/" for name in ("a", "b", "c")]
+    await queue.enqueue_many([NewJob(kind="crawl", payload={"urls": [url]}) for url in urls])
+    page = (await visitor.get("/jobs?host=B.example&activity=waiting-for-worker")).text
+    link = (
+        '<a href="/jobs?activity=waiting-for-worker" aria-current="true">3 waiting for a worker</a>'
+    )
+    assert link in page
+    assert page.count('<tr id="j-') == 1
+    assert 'href="/jobs?host=B.example&amp;activity=waiting-for-worker&amp;status=failed"' in page
+    assert "No matching jobs" in (await visitor.get("/jobs?activity=stalled")).text
 
 
 async def test_the_bar_of_a_failed_job_is_not_green(visitor: Visitor, database: Database) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from forager.api.models import interval_text as interval
+from forager.operations.models import interval_text as interval
 from forager.products.price_history import PriceEntry
 from forager.web.formats import money
 from forager.web.price_chart import price_chart

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from forager.access.caller import Scope
-from forager.access.keys import create_key
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.settings import Settings
@@ -14,6 +13,8 @@ from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.task import Hold
 from images.stored_image import store_image
 from products.rows import add_product
+from support.keys import make_key
+from support.sql import execute
 from web.catalog_rows import HOSTILE, Catalog
 from web.visitor import Visitor
 
@@ -72,6 +73,24 @@ async def test_empty_pages_say_what_to_do(visitor: Visitor) -> None:
         assert words in (await visitor.get(path)).text
 
 
+async def test_another_product_at_the_url_is_shown_and_accepted(
+    visitor: Visitor, catalog: Catalog, database: Database
+) -> None:
+    await execute(
+        database,
+        "INSERT INTO product_replacements (product_id, product_name, url)"
+        " VALUES (%s, %s, 'https://shop.example/vase') RETURNING 1",
+        catalog.product_id,
+        HOSTILE,
+    )
+    path = f"/products/{catalog.product_id}"
+    page = (await visitor.get(path)).text
+    assert "the page shows another product: " in page
+    assert "Accept the other product" in page
+    assert (await visitor.act(f"{path}/accept")).status == 200
+    assert "shows another product" not in (await visitor.get(path)).text
+
+
 async def test_an_image_is_shown_and_nothing_more(visitor: Visitor, catalog: Catalog) -> None:
     where = f"/products/{catalog.product_id}/images"
     async with visitor.session.get(f"{where}/0") as found:
@@ -96,7 +115,7 @@ async def test_products_are_downloaded_as_they_are_filtered(
 async def test_scopes_hold_for_the_catalog(
     visitor: Visitor, database: Database, catalog: Catalog
 ) -> None:
-    reader = (await create_key(database, "reader", scope=Scope.READ)).text
+    reader = (await make_key(database, "reader", scope=Scope.READ)).text
     await visitor.sign_in(reader)
     for path in ("/products", "/tasks", "/errors", "/parsers", f"/products/{catalog.product_id}"):
         page = await visitor.get(path)
@@ -106,7 +125,7 @@ async def test_scopes_hold_for_the_catalog(
         assert (await visitor.get(path)).status == 403
     for path in ("/track", "/tasks/move", "/dead-letters/resolve"):
         assert (await visitor.act(path, {"move": "stop", "which": "all"})).status == 403
-    operator = (await create_key(database, "operator", scope=Scope.OPERATE)).text
+    operator = (await make_key(database, "operator", scope=Scope.OPERATE)).text
     await visitor.sign_in(operator)
     assert (await visitor.get("/proxies")).status == 200
     refused = [

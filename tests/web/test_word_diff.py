@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.web.rendering import marked_lines, paired_lines
+from forager.web.word_diff import marked_lines, paired_lines
 
 HEAD = "--- old\n+++ new\n"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from forager.db.database import Database
-from forager.webhooks.events import EventKind, NewEvent, record_events
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
 from forager.webhooks.service import Issued, NewWebhook, Webhooks
 from webhooks.receiver import Receiver
 

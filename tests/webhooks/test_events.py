@@ -11,8 +11,9 @@ import pytest
 from forager.db.database import Database
 from forager.db.retention import delete_rows
 from forager.errors import InvalidInput, NotFound
-from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
-from forager.webhooks.store import OLD_EVENTS
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import list_events, record_events
+from forager.events.store import OLD_EVENTS
 from products.rows import add_product, insert_domain
 from support.sql import execute, fetch_value
 

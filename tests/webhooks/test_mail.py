@@ -14,15 +14,16 @@ import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
 from pydantic import SecretStr
 
+from forager.checks import Level
 from forager.db.database import Database
-from forager.doctor.check import Level
-from forager.doctor.work import check_webhooks
 from forager.errors import InvalidInput, NotAllowed
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
 from forager.secrets import Vault
 from forager.settings import Settings, load_settings
 from forager.settings.loading import shown_settings
+from forager.webhooks.checks import check_webhooks
 from forager.webhooks.delivery import Deliverer, send_test
-from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks
 from products.rows import add_product
 from servers.certificates import Authority
@@ -217,7 +218,7 @@ async def test_without_a_mail_server_messages_wait_and_the_doctor_says_so(
     assert (waiting.attempts, waiting.given_up_at) == (0, None)
     check = await check_webhooks(database, settings)
     assert check.level is Level.WARN
-    assert "no SMTP server is configured" in check.finding
+    assert "no SMTP server is configured" in check.message
     with pytest.raises(NotAllowed, match="no SMTP server"):
         await send_test(database, settings, webhook.id)
     with pytest.raises(NotAllowed, match="not signed"):

@@ -8,7 +8,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import NotAllowed
-from forager.fetch.response import Limits
+from forager.fetch.response import ResponseLimits
 from forager.outbox import store as outbox
 from forager.outbox.message import Lane, RetryPolicy
 from forager.services.supervisor import running
@@ -24,7 +24,7 @@ from webhooks.listening import happen, listen, states
 from webhooks.receiver import TAKES, Receiver, answering
 
 
-async def rested(database: Database) -> None:
+async def end_cooldown(database: Database) -> None:
     """As if the time that webhooks and messages wait had passed."""
     async with database.connection() as connection:
         await connection.execute("UPDATE webhooks SET rests_until = now()")
@@ -59,12 +59,12 @@ async def test_what_is_not_taken_waits_and_is_tried_again(
     assert waiting.attempts == 1
     assert error in (waiting.last_error or "")
     webhook = await webhooks.get(issued.webhook.id)
-    assert (webhook.failures, webhook.waiting, webhook.rests_until) == (1, 1, None)
+    assert (webhook.failures, webhook.waiting, webhook.retries_at) == (1, 1, None)
     assert await deliverer.run_once() == 0, "the message backs off"
     assert len(receiver.got) == 1
 
     receiver.answer = answering(200)
-    await rested(database)
+    await end_cooldown(database)
     assert await deliverer.run_once() == 1
     assert (await webhooks.get(issued.webhook.id)).failures == 0
     first, second = receiver.got
@@ -82,7 +82,7 @@ async def test_the_last_responses_are_recorded_without_secrets_and_bounded(
     receiver.answer = f"{head}\r\n\r\n".encode() + body
     for _ in range(4):
         await deliverer.run_once()
-        await rested(database)
+        await end_cooldown(database)
     receiver.answer = TAKES
     await deliverer.run_once()
     [message] = (await webhooks.deliveries(webhook.id)).items
@@ -117,7 +117,7 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
 
 async def test_a_receiver_that_does_not_answer_is_a_failure(receiver: Receiver) -> None:
     receiver.answer = None
-    limits = Limits(connect=5, read=0.05, total=5)
+    limits = ResponseLimits(connect=5, read=0.05, total=5)
     async with Poster("test", limits) as poster:
         posted = await poster.post(receiver.url, b"{}", {}, allow_private=True)
     assert posted.status is None
@@ -186,11 +186,11 @@ async def test_failures_of_some_messages_do_not_slow_the_others(
 
     assert sum([await deliverer.run_once() for _ in range(3)]) == 51
     webhook = await webhooks.get(issued.webhook.id)
-    assert (webhook.waiting, webhook.rests_until) == (9, None)
+    assert (webhook.waiting, webhook.retries_at) == (9, None)
     assert len(receiver.got) == 60, "the refused ones back off"
 
     receiver.refuses = None
-    await rested(database)
+    await end_cooldown(database)
     assert await deliverer.run_once() == 9
 
 
@@ -204,15 +204,15 @@ async def test_a_webhook_is_paused_after_several_failures_in_a_row(
     assert await deliverer.run_once() == 0
     assert len(receiver.got) == 8, "four at once, until five have failed in a row"
     webhook = await webhooks.get(issued.webhook.id)
-    assert webhook.rests_until is not None
+    assert webhook.retries_at is not None
     assert (webhook.failures, webhook.waiting) == (8, 20)
     assert await deliverer.run_once() == 0, "it is paused"
 
-    await rested(database)
+    await end_cooldown(database)
     assert await deliverer.run_once() == 0
     assert len(receiver.got) == 9, "one message to see whether it works again"
     receiver.answer = answering(200)
-    await rested(database)
+    await end_cooldown(database)
     assert [await deliverer.run_once() for _ in range(2)] == [1, 19]
     assert (await webhooks.get(issued.webhook.id)).failures == 0
 
@@ -231,7 +231,7 @@ async def test_events_of_one_product_arrive_in_order_if_asked_for(
     assert await deliverer.run_once() == 0, "the later event waits for the earlier one"
 
     receiver.refuses = None
-    await rested(database)
+    await end_cooldown(database)
     assert [await deliverer.run_once() for _ in range(3)] == [1, 1, 0]
     ids = [got.json["id"] for got in receiver.got if got.json["product"]["id"] == first]
     assert ids == sorted(ids)
@@ -252,7 +252,7 @@ async def test_a_message_is_given_up_after_its_last_attempt(
     await happen(database)
     for _ in range(3):
         await deliverer.run_once()
-        await rested(database)
+        await end_cooldown(database)
 
     assert len(receiver.got) == 2
     assert await states(webhooks, issued.webhook.id) == ["failed"]

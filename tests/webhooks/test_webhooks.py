@@ -95,7 +95,7 @@ async def test_without_the_key_nothing_is_sent_and_nothing_lost(
     assert receiver.got == []
     (waiting,) = (await webhooks.deliveries(issued.webhook.id)).items
     assert waiting.attempts == 0
-    assert (await webhooks.get(issued.webhook.id)).rests_until is not None
+    assert (await webhooks.get(issued.webhook.id)).retries_at is not None
 
 
 async def test_a_test_message_is_signed_and_answers_what_happened(
@@ -161,7 +161,7 @@ async def test_setting_active_ends_a_pause_as_enabling_does(
         database, "UPDATE webhooks SET failures = 9, rests_until = now() + interval '1 hour'"
     )
     changed = await webhooks.change(issued.webhook.id, WebhookChanges(active=True))
-    assert (changed.webhook.failures, changed.webhook.rests_until) == (0, None)
+    assert (changed.webhook.failures, changed.webhook.retries_at) == (0, None)
 
     await webhooks.disable(issued.webhook.id, "holidays")
     changed = await webhooks.change(issued.webhook.id, WebhookChanges(active=False))

@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 
 from forager.access import store
-from forager.access.caller import OtherRequest, StillAnswering
+from forager.access.caller import OtherRequest, RequestInProgress
 from forager.access.store import StoredAnswer as StoredAnswer
 from forager.access.store import insert_answer as insert_answer
 from forager.db.database import Connection, Database
@@ -34,10 +34,10 @@ async def reserve(
         if await store.reserve_answer(connection, user_id, key, request_hash, kept_for=KEPT_FOR):
             return None
     except psycopg.errors.LockNotAvailable:
-        raise StillAnswering(hint=_SOON) from None
+        raise RequestInProgress(hint=_SOON) from None
     stored = await store.select_answer(connection, user_id, key)
     if stored is None:  # it expired between the two statements
-        raise StillAnswering(hint=_SOON)
+        raise RequestInProgress(hint=_SOON)
     if stored.request_hash != request_hash:
         raise OtherRequest(hint="Use a new key for each request, and the same only to repeat it.")
     return stored

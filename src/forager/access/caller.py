@@ -7,22 +7,21 @@ from enum import StrEnum
 from uuid import UUID
 
 from forager.access.quota import NO_QUOTA, Quota
-from forager.errors import ForagerError, NotAllowed, NotPermitted, NotYet
+from forager.errors import ForagerError, NotAllowed, NotPermitted, TooManyRequests
 from forager.hints import Hint, action
+from forager.operations.operation import Context
+from forager.operations.operation import Scope as Scope
 
 
-class Scope(StrEnum):
-    READ = "read"  # read the data of its owner
-    OPERATE = "operate"  # and start, steer and delete it
-    ADMIN = "admin"  # everything of all owners, and the installation itself
+class Visibility(StrEnum):
+    """Which jobs and sources a key sees. Those without an owner are the installation's."""
 
-    def includes(self, other: Scope) -> bool:
-        order = list(Scope)
-        return order.index(self) >= order.index(other)
+    EVERYTHING = "everything"  # of all owners, and those without one
+    OWN = "own"  # only those of the same owner
 
 
 # stands for the owner of what was made without a key, where a column needs one
-NOBODY = UUID(int=0)
+NO_OWNER = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,9 @@ class Caller:
     scope: Scope
     key_id: str | None = None
     quota: Quota = NO_QUOTA
+    visibility: Visibility = Visibility.OWN
+    # of the person at this machine
+    name: str = ""
 
     @property
     def is_admin(self) -> bool:
@@ -41,7 +43,7 @@ class Caller:
     @property
     def sees_only(self) -> UUID | None:
         """The owner to which this caller is restricted; None: all owners."""
-        if self.is_admin:
+        if self.is_admin or self.visibility is Visibility.EVERYTHING:
             return None
         assert self.user_id is not None  # only admins come without a key
         return self.user_id
@@ -49,10 +51,10 @@ class Caller:
     @property
     def actor(self) -> str:
         """The actor in audit logs."""
-        return f"key {self.key_id}" if self.key_id else "user"
+        return f"key {self.key_id}" if self.key_id else f"user {self.name}".rstrip()
 
     def sees(self, owner: UUID | None) -> bool:
-        return self.is_admin or (owner is not None and owner == self.user_id)
+        return self.sees_only is None or owner == self.sees_only
 
     def require(self, scope: Scope, what: str = "this") -> None:
         if not self.scope.includes(scope):
@@ -62,12 +64,19 @@ class Caller:
             )
 
 
-LOCAL = Caller(None, Scope.ADMIN)
+LOCAL = Caller(None, Scope.ADMIN, visibility=Visibility.EVERYTHING)
+
+
+def caller_of(context: Context) -> Caller:
+    """The caller of an operation."""
+    return context.caller or LOCAL
+
+
 # sees nothing: the caller before one is known
-STRANGER = Caller(NOBODY, Scope.READ)
+STRANGER = Caller(NO_OWNER, Scope.READ)
 
 
-class Unauthorised(ForagerError):
+class Unauthorized(ForagerError):
     """A key is needed, and none that is valid was given."""
 
     exit_code = 4
@@ -77,7 +86,7 @@ class Forbidden(NotPermitted):
     """This key may not be used for that."""
 
 
-class QuotaExceeded(NotYet):
+class QuotaExceeded(TooManyRequests):
     """The owner has used up what was granted."""
 
     def __init__(
@@ -96,7 +105,7 @@ class QuotaExceeded(NotYet):
         self.limit = limit
 
 
-class StillAnswering(NotAllowed):
+class RequestInProgress(NotAllowed):
     """The first request with this Idempotency-Key is still being answered."""
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from hashlib import sha256
 from uuid import UUID
 
-from forager.access.caller import Scope
+from forager.access.caller import Scope, Visibility
 from forager.access.quota import NO_QUOTA, Quota
 
 ID_BYTES = 6
@@ -37,7 +37,10 @@ class ApiKey:
     id: str
     name: str
     user_id: UUID
+    # the name of the owner, if it has one
+    owner: str | None
     scope: Scope
+    visibility: Visibility
     state: KeyState
     created_at: datetime
     expires_at: datetime | None
@@ -46,6 +49,7 @@ class ApiKey:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", Scope(self.scope))
+        object.__setattr__(self, "visibility", Visibility(self.visibility))
         object.__setattr__(self, "state", KeyState(self.state))
 
 

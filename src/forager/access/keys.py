@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from forager.access import store
-from forager.access.caller import Caller, Scope, Unauthorised
+from forager.access.caller import Caller, Scope, Unauthorized, Visibility
 from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
 from forager.db.cursor import Page, check_limit, decode_cursor_text, encode_cursor, page_of
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.db.ids import new_id
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.hints import Hint, action
 
 MAX_NAME = 200
@@ -31,21 +31,49 @@ async def create_key(
     name: str,
     *,
     scope: Scope = Scope.OPERATE,
+    visibility: Visibility | None = None,
     user_id: UUID | None = None,
+    owner: str | None = None,
     expires_in: float | None = None,
 ) -> MadeKey:
-    """Create a key, by default for a new owner."""
+    """Create a key, by default for a new owner.
+
+    `owner` is the name of an owner, who is added if there is none with this name, or an ID. An
+    admin key sees everything; others see only what their owner has, unless `visibility` is set.
+    Raises NotAllowed if the first key of the installation is not an admin key.
+    """
     credentials = new_credentials()
-    key = await database.run(
-        store.insert_key,
-        key_id=credentials.id,
-        secret_hash=credentials.secret_hash,
-        name=_checked_name(name),
-        user_id=user_id or new_id(),
-        scope=scope,
-        expires_in=_checked_life(expires_in),
-    )
+    name, life = _checked_name(name), _checked_life(expires_in)
+    visibility = _checked_visibility(scope, visibility)
+    if user_id is not None and owner is not None:
+        raise InvalidInput("an owner is given twice", hint="Give either its name or its ID.")
+    async with database.transaction() as connection:
+        if scope is not Scope.ADMIN and not await store.any_key(connection):
+            raise _no_admin_key()
+        key = await store.insert_key(
+            connection,
+            key_id=credentials.id,
+            secret_hash=credentials.secret_hash,
+            name=name,
+            user_id=user_id or await _owner_id(connection, owner),
+            scope=scope,
+            visibility=visibility,
+            expires_in=life,
+        )
     return MadeKey(key, credentials.text)
+
+
+async def find_owner(database: Database, text: str) -> UUID:
+    """The owner with this name or ID."""
+    if (user_id := _parse_id(text)) is not None:
+        return user_id
+    found = await database.run(store.select_owner, text.strip())
+    if found is None:
+        raise NotFound(
+            f"there is no owner {text[:40]!r}",
+            hint=Hint("{} shows owners.", action("keys list")),
+        )
+    return found
 
 
 async def list_keys(
@@ -82,10 +110,10 @@ async def authenticate(database: Database, text: str) -> Caller:
     """The caller with this key. The state of a key is revealed only to a caller with its secret."""
     credentials = parse_credentials(text)
     if credentials is None:
-        raise Unauthorised("this is not an API key", hint=SEND_KEY)
+        raise Unauthorized("this is not an API key", hint=SEND_KEY)
     found = await database.run(store.find_key, credentials.id)
     if found is None or not credentials.proves(found.secret_hash):
-        raise Unauthorised("there is no such API key", hint=SEND_KEY)
+        raise Unauthorized("there is no such API key", hint=SEND_KEY)
     return _active(found)
 
 
@@ -93,14 +121,15 @@ async def caller_of(database: Database, key_id: str) -> Caller:
     """The caller with the key of this ID, which a session has authenticated before."""
     found = await database.run(store.find_key, key_id)
     if found is None:
-        raise Unauthorised("there is no such API key", hint=SEND_KEY)
+        raise Unauthorized("there is no such API key", hint=SEND_KEY)
     return _active(found)
 
 
 def _active(found: FoundKey) -> Caller:
     if found.key.state is not KeyState.ACTIVE:
-        raise Unauthorised(f"this API key is {found.key.state}", hint=SEND_KEY)
-    return Caller(found.key.user_id, found.key.scope, found.key.id, found.quota)
+        raise Unauthorized(f"this API key is {found.key.state}", hint=SEND_KEY)
+    key = found.key
+    return Caller(key.user_id, key.scope, key.id, found.quota, key.visibility)
 
 
 SEND_KEY = Hint(
@@ -120,6 +149,36 @@ def _checked_name(name: str) -> str:
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
         raise InvalidInput(f"a name has 1 to {MAX_NAME} printable characters")
     return name
+
+
+async def _owner_id(connection: Connection, owner: str | None) -> UUID:
+    if owner is None:
+        return new_id()
+    return _parse_id(owner) or await store.insert_owner(connection, new_id(), _checked_name(owner))
+
+
+def _parse_id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _checked_visibility(scope: Scope, visibility: Visibility | None) -> Visibility:
+    if scope is Scope.ADMIN and visibility is Visibility.OWN:
+        raise InvalidInput("an admin key sees everything", hint="Use the scope read or operate.")
+    return visibility or (Visibility.EVERYTHING if scope is Scope.ADMIN else Visibility.OWN)
+
+
+def _no_admin_key() -> NotAllowed:
+    """A first key of another scope would lock out everyone: only an admin can create keys."""
+    return NotAllowed(
+        "the first key must be an admin key",
+        hint=Hint(
+            "{} creates it. Every request needs a key from then on.",
+            action("keys create", "NAME", scope=Scope.ADMIN),
+        ),
+    )
 
 
 def _checked_life(seconds: float | None) -> float | None:

@@ -19,7 +19,7 @@ MINUTE = 60.0
 # permits that a process does not use within this time expire, so that they cannot be saved up
 KEPT_FOR = 10.0
 # an owner without requests left is not looked up again for this long
-REST = 0.1
+MIN_WAIT = 0.1
 # beyond this number, owners without recent requests are dropped
 MAX_OWNERS = 10_000
 
@@ -86,7 +86,7 @@ class Permits:
             if not await store.take_permits(connection, user_id, seconds=wanted * each):
                 room = MINUTE - await store.select_seconds_taken(connection, user_id)
                 wanted = min(wanted, int(room / each))
-                share.empty_until = now + max(REST, each - room)
+                share.empty_until = now + max(MIN_WAIT, each - room)
                 if wanted < 1 or not await store.take_permits(
                     connection, user_id, seconds=wanted * each
                 ):

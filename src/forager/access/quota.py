@@ -27,7 +27,7 @@ NO_QUOTA = Quota()
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class QuotaUsage:
     """What an owner has in use, and when the day that is counted ends (in UTC)."""
 
     active_jobs: int

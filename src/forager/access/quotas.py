@@ -7,7 +7,7 @@ from uuid import UUID
 
 from forager.access import store
 from forager.access.caller import Caller, QuotaExceeded
-from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
+from forager.access.quota import NO_QUOTA, Grant, Quota, QuotaUsage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, Option
@@ -24,7 +24,7 @@ async def get_quota(database: Database, user_id: UUID) -> Quota:
         return await store.select_quota(connection, user_id) or NO_QUOTA
 
 
-async def get_usage(database: Database, user_id: UUID) -> Usage:
+async def get_usage(database: Database, user_id: UUID) -> QuotaUsage:
     return await database.run(store.select_usage, user_id)
 
 
@@ -105,7 +105,7 @@ def taken(source_id: str) -> NotAllowed:
     )
 
 
-def _room(quota: Quota, usage: Usage) -> int | None:
+def _room(quota: Quota, usage: QuotaUsage) -> int | None:
     """The pages that are left for today."""
     if quota.active_jobs is not None and usage.active_jobs >= quota.active_jobs:
         raise QuotaExceeded(

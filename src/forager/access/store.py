@@ -8,7 +8,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.access.key import ApiKey, FoundKey
-from forager.access.quota import Quota, Spending, Usage
+from forager.access.quota import Quota, QuotaUsage, Spending
 from forager.db.database import Connection
 from forager.db.retention import OldRows
 from forager.db.rows import Rows, Tuples, Values
@@ -16,7 +16,8 @@ from forager.db.rows import Rows, Tuples, Values
 # --- keys ----------------------------------------------------------------------------------------
 
 _COLUMNS: LiteralString = """
-    id, name, user_id, scope, created_at, expires_at, revoked_at, last_used_at,
+    id, name, user_id, (SELECT o.name FROM owners o WHERE o.user_id = api_keys.user_id) AS owner,
+    scope, visibility, created_at, expires_at, revoked_at, last_used_at,
     CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
          WHEN expires_at <= now() THEN 'expired'
          ELSE 'active' END AS state
@@ -31,16 +32,35 @@ async def insert_key(
     name: str,
     user_id: UUID,
     scope: str,
+    visibility: str,
     expires_in: float | None,
 ) -> ApiKey:
     return await Rows(connection, ApiKey).one(
         f"""
-        INSERT INTO api_keys (id, secret_hash, name, user_id, scope, expires_at)
-        VALUES (%s, %s, %s, %s, %s, now() + %s::float8 * interval '1 second')
+        INSERT INTO api_keys (id, secret_hash, name, user_id, scope, visibility, expires_at)
+        VALUES (%s, %s, %s, %s, %s, %s, now() + %s::float8 * interval '1 second')
         RETURNING {_COLUMNS}
         """,
-        (key_id, secret_hash, name, user_id, scope, expires_in),
+        (key_id, secret_hash, name, user_id, scope, visibility, expires_in),
     )
+
+
+async def select_owner(connection: Connection, name: str) -> UUID | None:
+    """The owner with this name."""
+    return await Values(connection).first("SELECT user_id FROM owners WHERE name = %s", (name,))
+
+
+async def insert_owner(connection: Connection, user_id: UUID, name: str) -> UUID:
+    """Add an owner with a name; returns the owner that has the name already."""
+    owner: UUID = await Values(connection).one(
+        """
+        INSERT INTO owners AS o (user_id, name) VALUES (%s, %s)
+        ON CONFLICT (name) DO UPDATE SET name = o.name
+        RETURNING user_id
+        """,
+        (user_id, name),
+    )
+    return owner
 
 
 async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
@@ -64,9 +84,10 @@ async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
     row = await cursor.fetchone()
     if row is None:
         return None
-    names = [column.name for column in cursor.description or ()][:9]
-    key = ApiKey(**dict(zip(names, row, strict=False)))
-    return FoundKey(key, row[9], Quota(*row[10:]))
+    names = [column.name for column in cursor.description or ()]
+    secret = names.index("secret_hash")
+    key = ApiKey(**dict(zip(names[:secret], row, strict=False)))
+    return FoundKey(key, row[secret], Quota(*row[secret + 1 :]))
 
 
 async def select_key(connection: Connection, key_id: str) -> ApiKey | None:
@@ -143,12 +164,12 @@ async def lock_owner(connection: Connection, user_id: UUID) -> None:
 
 async def select_usage(
     connection: Connection, user_id: UUID, *, apart_from: UUID | None = None
-) -> Usage:
+) -> QuotaUsage:
     """Active jobs, and the pages of jobs that were begun, retried or resumed today.
 
     A running job counts with all pages it may still fetch, a finished one with those it fetched.
     """
-    return await Rows(connection, Usage).one(
+    return await Rows(connection, QuotaUsage).one(
         """
         WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began),
         counted AS (

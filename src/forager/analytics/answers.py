@@ -1,24 +1,20 @@
-"""Runs prepared queries with chdb or a ClickHouse server, for all adapters."""
+"""Runs prepared queries with DuckDB or a ClickHouse server, for all adapters."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from forager.analytics.clickhouse import connected
-from forager.analytics.dataset import DATASETS, Dataset, column_types
-from forager.analytics.lake import Manifest, lake_folder, read_manifest
+from forager.analytics.clickhouse import connected, load_driver
+from forager.analytics.dataset import DATASETS, Dataset, newest_rows
+from forager.analytics.engine import query_files, require_engine
+from forager.analytics.lake import lake_folder, read_state
 from forager.analytics.loading import complete_until, tables
-from forager.analytics.queries import QUERIES, Query, query_named
-from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.analytics.queries import QUERIES, PreparedQuery, query_named
+from forager.errors import InvalidInput
 from forager.settings import Settings
 
 DEFAULT_DAYS = 30
@@ -26,13 +22,13 @@ DEFAULT_DAYS = 30
 MOST_DAYS = 3_660
 MOST_ROWS = 1_000
 
-# the time until which it is complete, and the answer in ClickHouse's JSONCompact
-Found = tuple[datetime | None, dict[str, Any]]
-NOTHING: Found = (None, {"meta": (), "data": ()})
+# the time until which it is complete, columns and rows
+Found = tuple[datetime | None, Sequence[str], Sequence[Sequence[Any]]]
+NOTHING: Found = (None, (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """`is_cut`: there are more rows. Nothing before `complete_until` is missing.
 
     Without that time there was no sync yet, and there are no rows.
@@ -46,46 +42,67 @@ class Answer:
     complete_until: datetime | None
 
 
-def list_queries() -> Sequence[Query]:
+def check_engine(settings: Settings) -> None:
+    """Raise an error if what runs the queries is not installed."""
+    if settings.clickhouse_url is None:
+        require_engine()
+    else:
+        load_driver()
+
+
+def list_queries() -> Sequence[PreparedQuery]:
     return tuple(QUERIES.values())
 
 
 async def answer(
     settings: Settings, name: str, *, days: int = DEFAULT_DAYS, limit: int = 100
-) -> Answer:
+) -> QueryResult:
     """Run a prepared query over the last days."""
     query = query_named(name)
     _check("days", days, MOST_DAYS)
     _check("limit", limit, MOST_ROWS)
+    check_engine(settings)
     # one more row shows whether there are more
     run = _query_files if settings.clickhouse_url is None else _query_server
-    until, found = await run(settings, query, {"days": days, "rows": limit + 1})
-    return Answer(
-        name,
-        days,
-        tuple(str(column["name"]) for column in found["meta"]),
-        tuple(tuple(map(_number, found["meta"], row)) for row in found["data"][:limit]),
-        len(found["data"]) > limit,
-        until,
-    )
+    until, columns, rows = await run(settings, query, {"days": days, "rows": limit + 1})
+    shown = tuple(tuple(row) for row in rows[:limit])
+    return QueryResult(name, days, tuple(columns), shown, len(rows) > limit, until)
 
 
-async def _query_files(settings: Settings, query: Query, values: dict[str, int]) -> Found:
+async def _query_files(settings: Settings, query: PreparedQuery, values: dict[str, int]) -> Found:
     folder = lake_folder(settings)
-    manifest = read_manifest(folder)
-    if manifest is None:
+    state = read_state(folder)
+    if state is None:
         return NOTHING
-    sql = query.sql.format(**values, **sources_of(manifest))
-    return manifest.complete_until, await query_chdb(sql, folder)
+    columns, rows = await query_files(query.sql.format(**values, **sources_in(folder)), folder)
+    return state.complete_until, columns, rows
 
 
-async def _query_server(settings: Settings, query: Query, values: dict[str, int]) -> Found:
+async def _query_server(settings: Settings, query: PreparedQuery, values: dict[str, int]) -> Found:
     assert settings.clickhouse_url is not None
     async with connected(settings.clickhouse_url) as server:
         until = await complete_until(server)
         if until is None:
             return NOTHING
-        return until, await server.query(query.sql.format(**values, **tables()))
+        found = await server.query(query.sql.format(**values, **tables()))
+    columns = [str(column["name"]) for column in found["meta"]]
+    return until, columns, [list(map(_number, found["meta"], row)) for row in found["data"]]
+
+
+def sources_in(folder: Path) -> dict[str, str]:
+    """The FROM clause of each dataset, over the files in the folder."""
+    return {each.name: newest_rows(each, _rows(folder, each)) for each in DATASETS}
+
+
+def _rows(folder: Path, dataset: Dataset) -> str:
+    if any((folder / dataset.name).glob("*.parquet")):
+        return f"read_parquet('{dataset.name}/*.parquet', union_by_name = true)"
+    types = {
+        name: "TIMESTAMPTZ" if kind.is_time else kind.csv_type
+        for name, kind in dataset.columns.items()
+    }
+    nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in types.items())
+    return f"(SELECT {nothing} WHERE false) AS {dataset.name}"
 
 
 def _number(column: dict[str, str], value: Any) -> Any:
@@ -96,70 +113,3 @@ def _number(column: dict[str, str], value: Any) -> Any:
 def _check(name: str, value: int, most: int) -> None:
     if not 1 <= value <= most:
         raise InvalidInput(f"{name} must be between 1 and {most:,}")
-
-
-LONGEST = 60.0
-LIMITS = "max_memory_usage = 2000000000, max_threads = 2, glob_expansion_max_elements = 100000"
-
-
-async def query_chdb(sql: str, folder: Path, *, longest: float = LONGEST) -> dict[str, Any]:
-    """The answer as ClickHouse's JSONCompact: `meta` and `data`."""
-    if find_spec("chdb") is None:
-        raise InvalidInput(
-            "analytics needs chdb, which is not installed",
-            hint="Install it with: pip install 'forager-crawler[analytics]'",
-        )
-    output = await _run(f"{sql}\nSETTINGS {LIMITS}", folder, longest)
-    answer: dict[str, Any] = orjson.loads(output)
-    return answer
-
-
-async def _run(sql: str, folder: Path, longest: float) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "forager.analytics.chdb_process",
-        cwd=folder,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(longest):
-            output, errors = await process.communicate(sql.encode())
-    except TimeoutError:
-        raise NotAllowed(
-            f"the answer took longer than {longest:g} s", hint="Ask for fewer days."
-        ) from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise ForagerError(f"the lake cannot be read: {errors.decode(errors='replace').strip()}")
-    return output
-
-
-def sources_of(manifest: Manifest) -> dict[str, str]:
-    """The FROM clause of each dataset; only files that the manifest names are read."""
-    return {each.name: _source(each, manifest) for each in DATASETS}
-
-
-def _source(dataset: Dataset, manifest: Manifest) -> str:
-    rows = _files(dataset, [file.path for file in manifest.of(dataset.name)])
-    if not dataset.has_versions:
-        return rows
-    return f"(SELECT * FROM {rows} ORDER BY at DESC LIMIT 1 BY id)"
-
-
-def _files(dataset: Dataset, paths: list[str]) -> str:
-    structure = _quoted(", ".join(f"{name} {kind}" for name, kind in column_types(dataset).items()))
-    if not paths:
-        return f"null({structure})"
-    # generated names, below the folder that the engine works in: nothing to escape
-    names = paths[0] if len(paths) == 1 else "{" + ",".join(paths) + "}"
-    return f"file('{names}', Parquet, {structure})"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "\\'") + "'"

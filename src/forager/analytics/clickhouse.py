@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import orjson
 from pydantic import SecretStr
 
-from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.errors import ForagerError, InvalidInput, NotAllowed, error_text
 from forager.hints import Hint, action
 
 CONNECT = 10.0
@@ -21,7 +20,7 @@ LONGEST = 60.0
 # for the server to store one file
 LONGEST_INSERT = 600.0
 # the limits of a query on the server, which may have lower ones
-LIMITS = f"max_execution_time = {LONGEST:g}, max_memory_usage = 8000000000"
+LIMITS = f"max_execution_time = {LONGEST:g}, max_memory_usage = 8000000000, cast_keep_nullable = 1"
 
 
 class ClickHouseUnavailable(ForagerError):
@@ -52,9 +51,8 @@ class ClickHouse:
                 )
             return _answer_in(output)
 
-    async def insert(self, table: str, columns: Sequence[str], path: Path) -> None:
+    async def insert(self, table: str, columns: Sequence[str], content: bytes) -> None:
         """All rows of a Parquet file. In one piece: a stream could not be sent a second time."""
-        content = await asyncio.to_thread(path.read_bytes)
         with explained_failures(self._driver, self._place):
             async with asyncio.timeout(LONGEST_INSERT):
                 await self._client.raw_insert(table, columns, content, fmt="Parquet")
@@ -117,7 +115,7 @@ def explained_failures(driver: Any, place: str) -> Iterator[None]:
         ) from None
     except (driver.exceptions.ClickHouseError, OSError, ValueError) as error:
         raise ClickHouseUnavailable(
-            f"{place} cannot be used: {str(error)[:500]}",
+            f"{place} cannot be used: {error_text(error)[:500]}",
             hint=Hint(
                 "Check FORAGER_CLICKHOUSE_URL and the server. {} loads missing rows.",
                 action("analytics sync"),

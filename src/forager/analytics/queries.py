@@ -1,4 +1,4 @@
-"""Prepared queries, in ClickHouse's SQL."""
+"""Prepared queries, in SQL that DuckDB and ClickHouse have in common."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forager.hints import Hint, action
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class PreparedQuery:
     """SQL with placeholders in braces for datasets, `days` and `rows`."""
 
     name: str
@@ -18,36 +18,37 @@ class Query:
     sql: LiteralString
 
 
-PRICE_CHANGES = Query(
+PRICE_CHANGES = PreparedQuery(
     "price-changes",
     "Price changes by brand: number, direction and size.",
     """
     WITH offers AS (
-        SELECT product_id, at, price, currency,
-               lagInFrame(price) OVER history AS old_price,
-               lagInFrame(currency) OVER history AS old_currency
+        SELECT product_id, "at", price, currency,
+               min(price) OVER before AS old_price,
+               min(currency) OVER before AS old_currency
           FROM {price_history}
-        WINDOW history AS (PARTITION BY product_id ORDER BY at, id
-                           ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+        WINDOW before AS (PARTITION BY product_id ORDER BY "at", id
+                          ROWS BETWEEN 1 PRECEDING AND 1 PRECEDING)
     ), changes AS (
-        SELECT product_id, toFloat64(price) AS new, toFloat64(old_price) AS old,
-               (new - old) / old * 100 AS percent
+        SELECT product_id, CAST(price AS DOUBLE) AS new, CAST(old_price AS DOUBLE) AS old
           FROM offers
-         WHERE at >= now() - INTERVAL {days} DAY AND price != old_price AND old_price > 0
+         WHERE "at" >= now() - INTERVAL {days} DAY AND price <> old_price AND old_price > 0
            AND coalesce(currency, '') = coalesce(old_currency, '')
+    ), percents AS (
+        SELECT product_id, new, old, (new - old) / old * 100 AS percent FROM changes
     )
     SELECT coalesce(p.brand, '') AS brand,
-           count() AS changes,
-           uniqExact(c.product_id) AS products,
-           countIf(c.new > c.old) AS rises,
-           countIf(c.new < c.old) AS falls,
-           round(quantileExact(0.5)(assumeNotNull(c.percent)), 2) AS median_percent,
+           count(*) AS changes,
+           count(DISTINCT c.product_id) AS products,
+           sum(CASE WHEN c.new > c.old THEN 1 ELSE 0 END) AS rises,
+           sum(CASE WHEN c.new < c.old THEN 1 ELSE 0 END) AS falls,
+           round(median(c.percent), 2) AS median_percent,
            round(min(c.percent), 2) AS largest_fall_percent,
            round(max(c.percent), 2) AS largest_rise_percent
-      FROM changes AS c
+      FROM percents AS c
       LEFT JOIN {products} AS p ON p.id = c.product_id
-     GROUP BY brand
-     ORDER BY changes DESC, brand
+     GROUP BY 1
+     ORDER BY 2 DESC, 1
      LIMIT {rows}
     """,
 )
@@ -55,90 +56,88 @@ PRICE_CHANGES = Query(
 # Cost comes from the usage counters of proxies, which include robots.txt, images and redirects.
 # Proxies with one address may have prices in several currencies: one row each, and the counts
 # are in the first of them.
-CRAWL_COST = Query(
+CRAWL_COST = PreparedQuery(
     "crawl-cost",
     "Cost of tasks and site crawls by domain and proxy: requests, failures, bytes, time, money.",
     """
     WITH counted AS (
-        SELECT coalesce(domain, '') AS domain,
-               coalesce(proxy, 'direct') AS proxy,
-               sum(if(job_id IS NULL, 1, assumeNotNull(attempt))) AS requests,
-               countIf(outcome NOT IN ('ok', 'unchanged', 'fetched', 'duplicate', 'excluded'))
-                   + sum(if(job_id IS NULL, 0, assumeNotNull(attempt) - 1)) AS failures,
+        SELECT coalesce(domain, '') AS host,
+               coalesce(proxy, 'direct') AS via,
+               sum(CASE WHEN job_id IS NULL THEN 1 ELSE attempt END) AS requests,
+               sum(CASE WHEN outcome IN ('ok', 'unchanged', 'fetched', 'duplicate', 'excluded')
+                        THEN 0 ELSE 1 END
+                   + CASE WHEN job_id IS NULL THEN 0 ELSE attempt - 1 END) AS failures,
                sum(coalesce(size, 0)) AS bytes,
                sum(coalesce(duration_ms, 0)) AS ms,
-               countIf(duration_ms IS NOT NULL) AS timed,
-               uniqExact(task_id) AS tasks,
-               countIf(job_id IS NOT NULL) AS site_pages
+               count(duration_ms) AS timed,
+               count(DISTINCT task_id) AS tasks,
+               count(job_id) AS site_pages
           FROM {pages}
-         WHERE at >= now() - INTERVAL {days} DAY AND outcome NOT IN ('rested', 'withdrawn', 'lost')
-         GROUP BY domain, proxy
+         WHERE "at" >= now() - INTERVAL {days} DAY
+           AND outcome NOT IN ('rested', 'withdrawn', 'lost')
+         GROUP BY 1, 2
     ), used AS (
-        SELECT assumeNotNull(proxy_id) AS proxy_id, coalesce(domain, '') AS domain,
+        SELECT proxy_id, coalesce(domain, '') AS host,
                sum(coalesce(requests, 0)) AS requests, sum(coalesce(bytes, 0)) AS bytes
           FROM {proxy_usage}
-         WHERE toDate(at, 'UTC') > toDate(now(), 'UTC') - {days}
-         GROUP BY proxy_id, domain
-    ), priced AS (
-        SELECT u.domain AS domain, coalesce(p.address, '') AS proxy, p.cost_currency AS currency,
-               coalesce(p.cost_unit, '') AS unit, coalesce(p.cost_amount, 0) AS amount,
-               u.requests AS requests, u.bytes AS bytes
+         WHERE "at" >= now() - INTERVAL {days} DAY
+         GROUP BY 1, 2
+    ), billed AS (
+        SELECT u.host AS host, coalesce(p.address, '') AS via, p.cost_currency AS currency,
+               CASE p.cost_unit WHEN 'request' THEN p.cost_amount * u.requests
+                                WHEN 'GB' THEN p.cost_amount * u.bytes / 1000000000 END AS cost
           FROM used AS u
           JOIN {proxies} AS p ON p.id = u.proxy_id
-    ), billed AS (
-        SELECT domain, proxy, currency,
-               multiIf(unit = 'request', amount * requests,
-                       unit = 'GB', amount * bytes / 1000000000,
-                       NULL) AS cost
-          FROM priced
     ), lines AS (
-        SELECT domain, proxy, requests, failures, bytes, ms, timed, tasks, site_pages,
-               CAST(NULL AS Nullable(Float64)) AS cost, CAST(NULL AS Nullable(String)) AS currency
+        SELECT host, via, requests, failures, bytes, ms, timed, tasks, site_pages,
+               nullif(0.0, 0.0) AS cost, nullif('', '') AS currency
           FROM counted
          UNION ALL
-        SELECT domain, proxy, 0, 0, 0, 0, 0, 0, 0, cost, currency
+        SELECT host, via, 0, 0, 0, 0, 0, 0, 0, cost, currency
           FROM billed
     ), together AS (
-        SELECT *, coalesce(currency, min(currency) OVER (PARTITION BY domain, proxy)) AS paid_in
+        SELECT *, coalesce(currency, min(currency) OVER (PARTITION BY host, via)) AS paid_in
           FROM lines
+    ), totals AS (
+        SELECT host, via, paid_in, sum(requests) AS n_requests, sum(failures) AS n_failures,
+               sum(bytes) AS n_bytes, sum(ms) AS n_ms, sum(timed) AS n_timed, sum(tasks) AS n_tasks,
+               sum(site_pages) AS n_pages, sum(cost) AS total
+          FROM together
+         GROUP BY 1, 2, 3
     )
-    SELECT domain, proxy,
-           sum(together.requests) AS requests,
-           sum(together.failures) AS failures,
-           if(requests > 0, round(failures / requests * 100, 2), 0) AS failed_percent,
-           sum(together.bytes) AS bytes,
-           round(sum(ms) / 1000, 1) AS seconds,
-           if(sum(timed) > 0, round(sum(ms) / sum(timed)), NULL) AS mean_ms,
-           sum(together.tasks) AS tasks,
-           sum(together.site_pages) AS site_pages,
-           round(sum(together.cost), 4) AS cost,
-           paid_in AS currency
-      FROM together
-     GROUP BY domain, proxy, paid_in
-     ORDER BY cost DESC NULLS LAST, requests DESC, domain, proxy, currency
+    SELECT host AS domain, via AS proxy, n_requests AS requests, n_failures AS failures,
+           CASE WHEN n_requests > 0 THEN round(n_failures / n_requests * 100, 2) ELSE 0 END
+               AS failed_percent,
+           n_bytes AS bytes,
+           round(n_ms / 1000, 1) AS seconds,
+           CASE WHEN n_timed > 0 THEN round(n_ms / n_timed) END AS mean_ms,
+           n_tasks AS tasks, n_pages AS site_pages,
+           round(total, 4) AS cost, paid_in AS currency
+      FROM totals
+     ORDER BY total DESC NULLS LAST, n_requests DESC, host, via, paid_in
      LIMIT {rows}
     """,
 )
 
-PARSER_QUALITY = Query(
+PARSER_QUALITY = PreparedQuery(
     "parser-quality",
     "Success rates of parser versions by day.",
     """
-    SELECT toString(toDate(at)) AS day,
-           assumeNotNull(parser) AS parser,
-           assumeNotNull(parser_version) AS version,
-           assumeNotNull(role) AS role,
-           count() AS pages,
-           countIf(outcome = 'ok') AS ok,
-           countIf(outcome = 'suspect') AS suspect,
-           countIf(outcome = 'incomplete') AS incomplete,
-           countIf(outcome = 'failed') AS failed,
-           round(ok / pages * 100, 2) AS ok_percent,
+    SELECT CAST(CAST("at" AS DATE) AS VARCHAR) AS day,
+           parser,
+           parser_version AS version,
+           role,
+           count(*) AS pages,
+           sum(CASE WHEN outcome = 'ok' THEN 1 ELSE 0 END) AS ok,
+           sum(CASE WHEN outcome = 'suspect' THEN 1 ELSE 0 END) AS suspect,
+           sum(CASE WHEN outcome = 'incomplete' THEN 1 ELSE 0 END) AS incomplete,
+           sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS failed,
+           round(sum(CASE WHEN outcome = 'ok' THEN 100 ELSE 0 END) / count(*), 2) AS ok_percent,
            round(avg(confidence), 3) AS mean_confidence
       FROM {extractions}
-     WHERE at >= now() - INTERVAL {days} DAY
-     GROUP BY day, parser, version, role
-     ORDER BY day DESC, pages DESC, parser, version, role
+     WHERE "at" >= now() - INTERVAL {days} DAY
+     GROUP BY 1, 2, 3, 4
+     ORDER BY 1 DESC, 5 DESC, 2, 3, 4
      LIMIT {rows}
     """,
 )
@@ -146,7 +145,7 @@ PARSER_QUALITY = Query(
 QUERIES = {query.name: query for query in (PRICE_CHANGES, CRAWL_COST, PARSER_QUALITY)}
 
 
-def query_named(name: str) -> Query:
+def query_named(name: str) -> PreparedQuery:
     found = QUERIES.get(name)
     if found is None:
         raise NotFound(

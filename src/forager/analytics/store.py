@@ -1,4 +1,4 @@
-"""SQL of the lake: the time up to which rows are complete, and rows as CSV."""
+"""SQL of the lake: rows as CSV."""
 
 from __future__ import annotations
 
@@ -8,31 +8,7 @@ from uuid import UUID
 
 from forager.analytics.dataset import Dataset, micro
 from forager.db.database import Connection
-from forager.db.rows import Tuples, Values
-
-# more than a session needs to show that its transaction has begun
-LAG_SECONDS = 5
-
-
-async def select_horizon(connection: Connection) -> tuple[datetime, int]:
-    """When the oldest transaction that may still write began; how many sessions are hidden.
-
-    Rows are dated by the database, at or after the start of the transaction that writes them. So
-    no row dated before the oldest start can be added any more. Vacuum writes no rows, and
-    Forager prepares no transactions.
-    """
-    return await Tuples(connection, tuple[datetime, int]).one(
-        """
-        SELECT least(
-                   now() - %s * interval '1 second', min(a.xact_start)
-               ) AS at,
-               count(*) FILTER (WHERE a.query = '<insufficient privilege>') AS hidden
-          FROM pg_stat_activity a
-         WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
-           AND a.backend_type IS DISTINCT FROM 'autovacuum worker'
-        """,
-        (LAG_SECONDS,),
-    )
+from forager.db.rows import Values
 
 
 async def select_identity(connection: Connection) -> str:
@@ -46,29 +22,26 @@ async def select_identity(connection: Connection) -> str:
     )
 
 
+async def select_now(connection: Connection) -> datetime:
+    return await Values(connection, datetime).one("SELECT now()")
+
+
+async def select_first(connection: Connection, dataset: Dataset) -> datetime | None:
+    """The time of the oldest row of a dataset."""
+    return await Values(connection).first(f"SELECT min({dataset.time}) {dataset.source}")
+
+
 async def copy_rows(
-    connection: Connection,
-    dataset: Dataset,
-    file: BinaryIO,
-    *,
-    after: tuple[datetime, int],
-    before: datetime,
-    limit: int,
+    connection: Connection, dataset: Dataset, file: BinaryIO, *, since: datetime, until: datetime
 ) -> None:
-    """Write the next rows of a dataset as CSV; rows of one time are in the order of their IDs."""
-    time = dataset.time
+    """Write the rows of a time as CSV."""
     values = ", ".join(expression for _, expression in dataset.values.values())
-    # the bare comparison of times lets PostgreSQL skip partitions
     query: LiteralString = f"""
-        SELECT t.id, {micro(time)}, {values}
+        SELECT t.id, {micro(dataset.time)}, {values}
           {dataset.source}
-         WHERE ({time}, t.id) > (%(at)s, %(id)s)
-           AND {time} >= %(at)s AND {time} < %(before)s AND {dataset.condition}
-         ORDER BY {time}, t.id
-         LIMIT %(limit)s
+         WHERE {dataset.time} >= %(since)s AND {dataset.time} < %(until)s AND {dataset.condition}
     """
-    parameters = {"at": after[0], "id": after[1], "before": before, "limit": limit}
-    await _copy(connection, query, parameters, file)
+    await _copy(connection, query, {"since": since, "until": until}, file)
 
 
 async def _copy(
@@ -88,8 +61,7 @@ _SITE_PAGES: LiteralString = """
                v.duration_ms, v.size, v.content_type, left(v.url, 4000) AS url,
                split_part(v.url, '/', 3) AS host
           FROM crawl_visited v
-         WHERE v.job_id = %(job)s AND v.url_hash > %(after)s AND v.url_hash <= %(last)s
-           AND v.settled_at >= %(since)s AND v.settled_at < %(until)s
+         WHERE v.job_id = %(job)s AND v.settled_at >= %(since)s AND v.settled_at < %(until)s
            AND (v.outcome <> 'excluded' OR v.http_status IS NOT NULL)
     ), host AS (
         SELECT h.host, coalesce(d.domain_name, h.host) AS domain
@@ -114,50 +86,16 @@ _SITE_PAGES: LiteralString = """
 """
 
 
-async def select_next_job(connection: Connection, *, since: datetime, job: UUID) -> UUID | None:
-    """This job or the next after it that settled something since then."""
-    return await Values(connection).first(
-        """
-        SELECT job_id FROM crawl_states
-         WHERE job_id >= %s AND updated_at >= %s
-         ORDER BY job_id
-         LIMIT 1
-        """,
-        (job, since),
+async def select_jobs(connection: Connection, *, since: datetime) -> list[UUID]:
+    """Site crawls that settled pages since then."""
+    return await Values(connection).all(
+        "SELECT job_id FROM crawl_states WHERE updated_at >= %s ORDER BY job_id", (since,)
     )
-
-
-async def select_keys(
-    connection: Connection, job: UUID, *, after: bytes, limit: int
-) -> tuple[bytes | None, int]:
-    """The last of a job's next keys, and how many they are; None if there are none."""
-    cursor = await connection.execute(
-        """
-        SELECT url_hash, number
-          FROM (SELECT url_hash, row_number() OVER (ORDER BY url_hash) AS number
-                  FROM crawl_visited
-                 WHERE job_id = %s AND url_hash > %s
-                 ORDER BY url_hash
-                 LIMIT %s) AS next
-         ORDER BY number DESC
-         LIMIT 1
-        """,
-        (job, after, limit),
-    )
-    row = await cursor.fetchone()
-    return (None, 0) if row is None else (bytes(row[0]), row[1])
 
 
 async def copy_pages(
-    connection: Connection,
-    file: BinaryIO,
-    *,
-    job: UUID,
-    after: bytes,
-    last: bytes,
-    since: datetime,
-    until: datetime,
+    connection: Connection, file: BinaryIO, *, job: UUID, since: datetime, until: datetime
 ) -> None:
-    """Pages between two keys of a job that were settled in a time, as CSV."""
-    parameters = {"job": job, "after": after, "last": last, "since": since, "until": until}
+    """Pages of a site crawl that were settled in a time, as CSV."""
+    parameters = {"job": job, "since": since, "until": until}
     await _copy(connection, _SITE_PAGES, parameters, file)

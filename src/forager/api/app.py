@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Annotated, Literal
 
@@ -20,29 +21,29 @@ from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit, refuse_unknown_query
 from forager.api.observation import Conditional, Observation
+from forager.api.operations import router_of
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
 from forager.api.routes import (
     crawls,
-    documents,
-    errors,
     jobs,
     keys,
-    network,
     parsers,
     products,
     sources,
     tasks,
-    webhooks,
 )
-from forager.api.services import Here, Services
+from forager.api.services import Services, SharedServices
 from forager.api.streams import ProgressHub
 from forager.db.database import Database
 from forager.db.schema import readiness
 from forager.errors import ForagerError
-from forager.index.engine import Engine
+from forager.index.engine import SearchEngine
 from forager.jobs.kinds import load_kinds
 from forager.metrics.scrape import CONTENT_TYPE, Scrape, open_scrape
+from forager.processes.identity import process_name
+from forager.registry import GROUPS
+from forager.services.report import statuses_of_process
 from forager.services.supervisor import statuses_of_this_process
 from forager.settings import Settings
 
@@ -52,25 +53,22 @@ DESCRIPTION = (
     " creates takes an Idempotency-Key. Unknown fields and parameters are refused."
 )
 
-# every module of endpoints; a new one is added here
+# endpoints written by hand; those of operations are added
 ROUTERS: tuple[APIRouter, ...] = (
     crawls.router,
-    crawls.templates_router,
     jobs.router,
     sources.router,
-    documents.router,
     products.router,
     tasks.router,
-    errors.router,
     parsers.router,
     products.analytics_router,
-    webhooks.router,
-    network.router,
     keys.router,
 )
 
 
-def create_app(settings: Settings, database: Database, engine: Engine | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, database: Database, engine: SearchEngine | None = None
+) -> FastAPI:
     """The whole API over a database, and perhaps a search engine, that are open."""
     load_kinds(settings.job_modules)
     app = FastAPI(
@@ -100,7 +98,7 @@ def _routes() -> list[BaseRoute]:
     root.include_router(health_router)
     root.include_router(reference.router, prefix="/api")
     checks = [Depends(refuse_unknown_query)]
-    for router in ROUTERS:
+    for router in (*ROUTERS, *map(router_of, GROUPS)):
         root.include_router(router, prefix=API, dependencies=checks)
     root.include_router(crawls.aliases, prefix="/api", dependencies=checks)
     return root.routes
@@ -144,8 +142,8 @@ class Ready(BaseModel):
     schema_version: str | None = Field(examples=["0002"])
     expected_schema_version: str = Field(examples=["0002"])
     failing_services: list[str] = Field(
-        description="Background services of this process that failed several times in a row, or"
-        " are stuck.",
+        description="Background services of this process, or of the `forager up` that started it,"
+        " that failed several times in a row or are stuck; `event loop` if it was blocked.",
         examples=[["scheduler"]],
     )
 
@@ -157,30 +155,36 @@ async def alive() -> Health:
 
 
 @health_router.get("/readyz", responses={503: {"model": Ready, "description": "Not ready"}})
-async def ready(here: Here, response: Response) -> Ready:
+async def ready(services: SharedServices, response: Response) -> Ready:
     """Is the database available at the right schema, and do the services of this process run?
 
-    A service that fails because something outside of Forager is unavailable is listed, and does
-    not make the process unready. A service whose step never ends does.
+    The services of `forager up` count if it has started this process. A service that fails because
+    something outside of Forager is unavailable is listed, and does not make the process unready. A
+    service whose step never ends does, and so does an event loop that was blocked in the last
+    minute.
     """
-    found = await readiness(here.database)
-    failing = [each for each in statuses_of_this_process() if each.is_failing]
+    found = await readiness(services.database)
+    statuses = [*statuses_of_this_process()]
+    if found.ready:
+        parent = process_name(os.getppid())
+        statuses += await statuses_of_process(services.database, services.settings, parent)
+    failing = [each for each in statuses if each.is_failing]
     is_ready = found.ready and not any(each.is_fault or each.is_stuck for each in failing)
     response.status_code = 200 if is_ready else 503
     return Ready(
         ready=is_ready,
-        failing_services=sorted(each.name for each in failing),
+        failing_services=sorted({each.name for each in failing}),
         database=found.database,
         schema_version=found.schema,
         expected_schema_version=found.expected_schema,
     )
 
 
-def _scrape(request: Request, here: Here) -> Scrape:
+def _scrape(request: Request, services: SharedServices) -> Scrape:
     """One per application, because it caches expensive gauges."""
     state = request.app.state
     if not hasattr(state, "scrape"):
-        state.scrape = open_scrape(here.database, here.settings)
+        state.scrape = open_scrape(services.database, services.settings)
     scrape: Scrape = state.scrape
     return scrape
 

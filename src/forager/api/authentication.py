@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forager.access.caller import LOCAL, Caller, Forbidden, Unauthorised
+from forager.access.caller import LOCAL, Caller, Forbidden, Unauthorized
 from forager.access.keys import SEND_KEY, any_key, authenticate
 from forager.access.permits import Permits
 from forager.api.problems import Misdirected
@@ -138,7 +138,7 @@ class Authentication:
         if not self._keys_exist:
             self._keys_exist = await any_key(self._database)
         if self._keys_exist or not is_local(scope):
-            raise Unauthorised("an API key is needed", hint=SEND_KEY)
+            raise Unauthorized("an API key is needed", hint=SEND_KEY)
         return LOCAL
 
 

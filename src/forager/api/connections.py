@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from forager.logs import Throttle, ThrottledHandler, get_logger
+from forager.processes.files import raise_file_limit
 from forager.settings import Settings
 
 SOURCES = ("uvicorn.error", "asyncio")
@@ -48,7 +48,6 @@ log = get_logger("api")
 
 # for the database, log, archive and jobs of the same process
 RESERVED_FILES = 128
-WANTED_FILES = 65_536
 
 
 # seconds a client may take to send the head of a request, and a small body
@@ -161,17 +160,6 @@ class LimitedConnection(H11Protocol):
 def _cancel(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
-
-
-def raise_file_limit() -> int:
-    """Raise this process's soft limit of open files as far as useful, and return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return WANTED_FILES
-    allowed = WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, WANTED_FILES)
-    if allowed > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return max(soft, allowed)
 
 
 def limits_of(settings: Settings) -> ConnectionLimits:

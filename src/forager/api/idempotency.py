@@ -20,8 +20,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from forager.access.answers import StoredAnswer, insert_answer, reserve
-from forager.access.caller import NOBODY
-from forager.api.services import Operates, Services
+from forager.access.caller import NO_OWNER
+from forager.api.services import OperatorServices, Services
+from forager.validation import matches
 
 REPLAYED = "Idempotency-Replayed"
 MEDIA_TYPE = "application/json"
@@ -34,7 +35,7 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=255,
-        pattern=r"^[\x21-\x7e]+$",
+        pattern=matches(r"^[\x21-\x7e]+$", "ASCII characters without spaces"),
         description="Any text that you choose. A request that is repeated with the same key within"
         " 24 hours is done once and gets the same response.",
     ),
@@ -72,24 +73,24 @@ class Once:
 
     @property
     def _owner(self) -> UUID:
-        return self.services.caller.user_id or NOBODY
+        return self.services.caller.user_id or NO_OWNER
 
     def _sealed(self, answer: bytes) -> bytes:
-        return self.services.vault.seal(answer.decode(), self._context)
+        return self.services.vault.encrypt(answer.decode(), self._context)
 
     def _opened(self, stored: StoredAnswer) -> bytes:
         if not stored.sealed:
             return stored.answer
-        return self.services.vault.open(stored.answer, self._context).encode()
+        return self.services.vault.decrypt(stored.answer, self._context).encode()
 
     @property
     def _context(self) -> str:
         return f"answer {self._owner} {self.key}"
 
 
-async def _once(request: Request, here: Operates, key: IdempotencyKey = None) -> Once:
+async def _once(request: Request, services: OperatorServices, key: IdempotencyKey = None) -> Once:
     hashed = b"" if key is None else _request_hash(request, await request.body())
-    return Once(here, key, hashed)
+    return Once(services, key, hashed)
 
 
 OnlyOnce = Annotated[Once, Depends(_once)]

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Generic, TypedDict, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from forager.analytics.answers import Answer, answer
-from forager.api.models import LARGEST_BIGINT, PlainText
-from forager.api.problems import FieldProblem, InvalidFields
-from forager.db.cursor import Page
-from forager.errors import NotYet
+from forager.analytics.answers import QueryResult, answer
+from forager.api.problems import InvalidFields, RequestFieldProblem
+from forager.errors import TooManyRequests
+from forager.operations.models import AFTER, LARGEST_BIGINT, MAX_CURSOR, PlainText
+from forager.operations.models import Listed as Listed
+from forager.operations.models import Paging as Paging
+from forager.operations.models import cut as cut
+from forager.operations.models import listed as listed
 from forager.settings import Settings
 
 MAX_LIST = 1000
@@ -114,7 +117,7 @@ class Slots:
 
     def check(self) -> None:
         if self._taken >= self._number:
-            raise NotYet(
+            raise TooManyRequests(
                 f"{self._what} is already in progress, and its limit is reached",
                 retry_after=RETRY_AFTER,
                 hint="Try again when it has finished.",
@@ -134,53 +137,29 @@ class Slots:
 ANALYSES = Slots(2, "an analysis")
 
 
-async def analyse(settings: Settings, name: str, *, days: int, limit: int) -> Answer:
+async def analyse(settings: Settings, name: str, *, days: int, limit: int) -> QueryResult:
     """Run a query; raises NotYet while all slots are in use."""
     with ANALYSES.taken():
         return await answer(settings, name, days=days, limit=limit)
-
-
-Item = TypeVar("Item")
-Row = TypeVar("Row")
-
-MAX_CURSOR = 16_000
-AFTER = "Return items after this cursor: the `next_cursor` of the page before."
-
-
-class Listed(BaseModel, Generic[Item]):
-    """One page of a list."""
-
-    items: list[Item] = Field(description="The items of this page.")
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIST, description="Maximum number of items.")]
 Cursor = Annotated[PlainText | None, Query(max_length=MAX_CURSOR, description=AFTER)]
 
 
-class Paging(TypedDict):
-    """Where a page of a list begins, and its length."""
+def paging_of(default: int) -> Any:
+    """The parameters of a list as one dependency."""
 
-    cursor: str | None
-    limit: int
-
-
-def _paged(default: int) -> Any:
     def paging(limit: Limit = default, cursor: Cursor = None) -> Paging:
         return Paging(cursor=cursor, limit=limit)
 
     return Depends(paging)
 
 
-Paged = Annotated[Paging, _paged(50)]
-Paged20 = Annotated[Paging, _paged(20)]
-Paged100 = Annotated[Paging, _paged(100)]
-Offset = Annotated[int, Query(alias="cursor", ge=0, le=1_000_000, description=AFTER)]
+Paged = Annotated[Paging, paging_of(50)]
 RowId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
-Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
 ANY_DOMAIN = "Only this host, its subdomains, or the domain that covers it."
 Domain = Annotated[PlainText | None, Query(min_length=1, max_length=300, description=ANY_DOMAIN)]
-DomainOrEmpty = Annotated[PlainText | None, Query(max_length=300, description=ANY_DOMAIN)]
 
 
 async def refuse_unknown_query(request: Request) -> None:
@@ -189,7 +168,9 @@ async def refuse_unknown_query(request: Request) -> None:
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         expected = f"unknown; expected: {', '.join(sorted(known)) or 'none'}"
-        raise InvalidFields([FieldProblem(field=f"query.{n}", message=expected) for n in unknown])
+        raise InvalidFields(
+            [RequestFieldProblem(field=f"query.{n}", message=expected) for n in unknown]
+        )
 
 
 def _query_parameters(dependant: Dependant) -> set[str]:
@@ -203,14 +184,3 @@ def _names(field: ModelField) -> Iterable[str]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind.model_fields
     return [field.alias]
-
-
-def cut(found: Sequence[Row], offset: int, limit: int) -> Page[Row]:
-    """A page of a short list that is read as a whole; the cursor is an offset."""
-    more = len(found) > offset + limit
-    return Page(list(found[offset : offset + limit]), str(offset + limit) if more else None)
-
-
-def listed(page: Page[Row], view: Callable[[Row], Item]) -> Listed[Item]:
-    """A page of a service, each row as its view."""
-    return Listed(items=[view(row) for row in page.items], next_cursor=page.next_cursor)

@@ -18,7 +18,7 @@ from structlog.contextvars import bound_contextvars
 from forager import tracing
 from forager.api.actions import API
 from forager.logs import get_logger
-from forager.metrics.recorded import API_REQUESTS, API_SECONDS
+from forager.metrics.catalog import API_REQUESTS, API_SECONDS
 
 PATHS = "/api/"
 JSON = "application/json"

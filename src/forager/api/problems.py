@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from forager.access.caller import QuotaExceeded, StillAnswering, Unauthorised
+from forager.access.caller import QuotaExceeded, RequestInProgress, Unauthorized
 from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.api.actions import as_call
 from forager.api.observation import current_request_id
-from forager.archive.record import StorageAway
+from forager.archive.warc_record import StorageAway
 from forager.errors import (
     AlreadyThere,
     DatabaseUnavailable,
@@ -29,13 +29,14 @@ from forager.errors import (
     NotAllowed,
     NotFound,
     NotPermitted,
-    NotYet,
     SchemaMismatch,
+    TooManyRequests,
     WorkFailed,
 )
-from forager.hints import Render, render, unknown_name
+from forager.hints import Render, render
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable
+from forager.validation import message_of, name_of, sentence
 
 log = get_logger("api")
 
@@ -44,7 +45,7 @@ MAX_FIELDS = 20
 RETRY_SOON = 5
 
 
-class FieldProblem(BaseModel):
+class RequestFieldProblem(BaseModel):
     """One part of the request that is wrong."""
 
     field: str = Field(examples=["body.urls.0"])
@@ -69,7 +70,7 @@ class Problem(BaseModel):
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"])
     fix: str | None = Field(default=None, description="Suggested fix.")
-    errors: list[FieldProblem] | None = Field(
+    errors: list[RequestFieldProblem] | None = Field(
         default=None, description="Invalid fields; at most 20."
     )
     quota: QuotaUse | None = Field(default=None, description="The quota that is used up.")
@@ -82,9 +83,9 @@ class Problem(BaseModel):
 class InvalidFields(InvalidInput):
     """Parts of the request are not valid."""
 
-    def __init__(self, fields: Sequence[FieldProblem]) -> None:
+    def __init__(self, fields: Sequence[RequestFieldProblem]) -> None:
         super().__init__(
-            "; ".join(f"{f.field}: {f.message}" for f in fields[:3]),
+            "; ".join(sentence(each.field, each.message) for each in fields[:3]),
             hint="Correct the fields in `errors`; /api/docs describes each call.",
         )
         self.fields = list(fields[:MAX_FIELDS])
@@ -98,10 +99,10 @@ class Misdirected(ForagerError):
 MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (NotFound, 404, "Not found"),
     (InvalidInput, 422, "Invalid request"),
-    (Unauthorised, 401, "A valid API key is required"),
+    (Unauthorized, 401, "A valid API key is required"),
     (NotPermitted, 403, "Not permitted"),
     (QuotaExceeded, 429, "Quota exceeded"),
-    (NotYet, 429, "Too many at the same time"),
+    (TooManyRequests, 429, "Too many at the same time"),
     (AlreadyThere, 409, "Already exists"),
     (NotAllowed, 409, "Not possible in the current state"),
     (LeaseLost, 409, "Not possible in the current state"),
@@ -134,7 +135,7 @@ NAMES = {
     503: "unavailable",
 }
 # texts for errors of the framework
-HTTP_WORDS = {
+HTTP_MESSAGES = {
     404: ("Not found", "there is no endpoint at this path", "See /api/docs for the endpoints."),
     405: ("Method not allowed", "this path does not accept the method",
           "The header Allow lists the accepted methods."),
@@ -148,7 +149,7 @@ STATUS_TITLES: dict[int, str] = {
     status: "; ".join(
         dict.fromkeys(
             [title for _, code, title in MEANINGS if code == status]
-            + [words[0] for code, words in HTTP_WORDS.items() if code == status]
+            + [message[0] for code, message in HTTP_MESSAGES.items() if code == status]
         )
     )
     or NAMES[status].replace("-", " ").capitalize()
@@ -207,26 +208,18 @@ def _body_fields(request: Request) -> Iterable[str]:
 
 def field_problems(
     errors: Sequence[Any], *prefix: str, known: Iterable[str] = ()
-) -> list[FieldProblem]:
+) -> list[RequestFieldProblem]:
     """The errors of a Pydantic model; what was sent is not repeated, it may be long or secret.
 
     `known` are the names of the top-level fields.
     """
     return [
-        FieldProblem(
-            field=".".join(map(str, (*prefix, *problem["loc"])))[:200],
-            message=_message(problem, known)[:500],
+        RequestFieldProblem(
+            field=name_of((*prefix, *problem["loc"]))[:200],
+            message=message_of(problem, known if len(problem["loc"]) == 2 else ())[:500],
         )
         for problem in errors[:MAX_FIELDS]
     ]
-
-
-def _message(problem: Any, known: Iterable[str]) -> str:
-    place = problem["loc"]
-    if problem["type"] != "extra_forbidden":
-        return str(problem["msg"]).removeprefix("Value error, ")
-    is_top = len(place) == 2 and known
-    return unknown_name(str(place[-1]), known) if is_top else "unknown field"
 
 
 def _of_known(error: Exception, status: int, title: str, show: Render) -> Problem:
@@ -241,7 +234,7 @@ def _of_known(error: Exception, status: int, title: str, show: Render) -> Proble
         quota=QuotaUse(what=error.what, used=error.used, limit=error.limit)
         if isinstance(error, QuotaExceeded)
         else None,
-        retry_after=error.retry_after if isinstance(error, NotYet) else None,
+        retry_after=error.retry_after if isinstance(error, TooManyRequests) else None,
     )
 
 
@@ -250,8 +243,8 @@ def _fix(error: ForagerError, show: Render) -> str | None:
 
 
 def _of_http(error: HTTPException) -> Problem:
-    title, words, fix = HTTP_WORDS.get(error.status_code, (str(error.detail), "", None))
-    return _problem(error.status_code, title, words or str(error.detail), fix=fix)
+    title, message, fix = HTTP_MESSAGES.get(error.status_code, (str(error.detail), "", None))
+    return _problem(error.status_code, title, message or str(error.detail), fix=fix)
 
 
 def _problem(status: int, title: str, detail: str, **more: Any) -> Problem:
@@ -267,10 +260,10 @@ def _problem(status: int, title: str, detail: str, **more: Any) -> Problem:
 
 def _headers(error: Exception, status: int) -> dict[str, str]:
     headers: Mapping[str, str] = getattr(error, "headers", None) or {}
-    if isinstance(error, Unauthorised):
+    if isinstance(error, Unauthorized):
         return {"WWW-Authenticate": 'Bearer realm="forager"'}
-    if isinstance(error, NotYet):
+    if isinstance(error, TooManyRequests):
         return {"Retry-After": str(error.retry_after)}
-    if isinstance(error, StillAnswering):
+    if isinstance(error, RequestInProgress):
         return {"Retry-After": "1"}
     return {"Retry-After": str(RETRY_SOON)} if status == 503 else dict(headers)

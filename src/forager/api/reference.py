@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tomllib
 from functools import partial
 from html import escape
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -16,14 +14,13 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import HTMLResponse, JSONResponse
 
-from forager.api.problems import MEDIA_TYPE, STATUS_TITLES, FieldProblem, Problem, QuotaUse
-from forager.api.reference_page import operations, reference_page
+from forager.api.problems import MEDIA_TYPE, STATUS_TITLES, Problem, QuotaUse, RequestFieldProblem
+from forager.api.reference_page import reference_page
 
 router = APIRouter(include_in_schema=False)
 
 _MODULE_PATH = re.compile(r"\bforager__([a-z]+)__(?:[a-z_]+__)*(\w+)")
 _LIST = re.compile(r"\bListed(?:_|\[)(\w+?)(?:_\b|\])")
-DESCRIPTIONS = Path(__file__).parent / "descriptions.toml"
 # stands for the address of the server
 SERVER = "http://server.invalid"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
@@ -95,7 +92,7 @@ def _made(app: FastAPI) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for name in UNUSED:
         schemas.pop(name, None)
-    for model in (Problem, FieldProblem, QuotaUse):
+    for model in (Problem, RequestFieldProblem, QuotaUse):
         schema = model.model_json_schema(ref_template=SCHEMAS + "{model}")
         schema.pop("$defs", None)
         schemas[model.__name__] = schema
@@ -115,14 +112,12 @@ def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(document: dict[str, Any]) -> dict[str, Any]:
-    """Describe fields and parameters whose declaration does not, by their name."""
-    words = tomllib.loads(DESCRIPTIONS.read_text(encoding="utf-8"))
+    """Give fields that may be null the description of their type."""
     for schema in document["components"]["schemas"].values():
-        for name, field in schema.get("properties", {}).items():
-            field.setdefault("description", words["fields"].get(name, ""))
-    for _, _, operation in operations(document):
-        for parameter in operation.get("parameters", []):
-            parameter.setdefault("description", words["parameters"].get(parameter["name"], ""))
+        for field in schema.get("properties", {}).values():
+            inner = [each.pop("description", "") for each in field.get("anyOf", ())]
+            if text := next(filter(None, inner), ""):
+                field.setdefault("description", text)
     return document
 
 

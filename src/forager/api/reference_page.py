@@ -146,6 +146,6 @@ def _json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
-def _text(words: str) -> Markup:
-    code = _CODE.sub(r"<code>\1</code>", str(escape(words)))
+def _text(text: str) -> Markup:
+    code = _CODE.sub(r"<code>\1</code>", str(escape(text)))
     return Markup(code.replace("\n\n", "<p>"))  # noqa: S704 - escaped above

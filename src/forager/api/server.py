@@ -66,7 +66,7 @@ async def serve(
     the MCP server do.
     """
     has_keys = await any_key(database)
-    refuse_open_door(settings, has_keys=has_keys)
+    refuse_unprotected_api(settings, has_keys=has_keys)
     line = bind(settings)
     log.info("api listens", address=_address(line), keys=has_keys)
     async with open_engine(settings) as engine:
@@ -115,7 +115,7 @@ async def _run(
         await asyncio.gather(serving, stopped, return_exceptions=True)
 
 
-def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:
+def refuse_unprotected_api(settings: Settings, *, has_keys: bool) -> None:
     """Without any key every caller is an admin, so only this machine may connect."""
     if has_keys or is_loopback(settings.api_host):
         return

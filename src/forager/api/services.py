@@ -14,8 +14,9 @@ from fastapi import Depends, Path, Request
 from pydantic import WithJsonSchema
 
 from forager.access.caller import STRANGER, Caller, Scope
-from forager.api.limits import Paging, Slots
-from forager.api.models import PlainText
+from forager.api.actions import as_call
+from forager.api.limits import Slots
+from forager.checks import Report
 from forager.crawl.admission import (
     RetriedUrls,
     move_job,
@@ -28,9 +29,8 @@ from forager.crawl.explain.explanation import Explanation, explain
 from forager.crawl.options import CrawlOptions
 from forager.crawl.preview import CrawlPreview
 from forager.db.database import Connection, Database
-from forager.db.outages import InTransaction
+from forager.db.transactions import InTransaction
 from forager.documents.generation import Source
-from forager.documents.publication import no_such_source
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.sources import get_source
 from forager.errors import NotAllowed
@@ -40,14 +40,13 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.service import Proxies
 from forager.fetch.response import agent_header
-from forager.index.engine import Engine
+from forager.index.engine import SearchEngine
 from forager.jobs.job import Job, Move
 from forager.jobs.queue import Enqueued, Queue, no_such_job
+from forager.operations.models import PlainText
+from forager.operations.operation import Context
 from forager.parsers.backtest import Backtest, backtest
-from forager.products.audit import Audit, audit_catalog
-from forager.products.filters import Filters, Order
-from forager.products.search import SearchPage, search_products
-from forager.products.service import Stats, list_products, product_stats
+from forager.products.audit import audit_catalog
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.holds import Holds
@@ -59,7 +58,7 @@ Answer = TypeVar("Answer")
 # answers that take less time are computed for each request
 CHEAP = 0.2
 # how long an answer is kept, as a multiple of the time it took
-REST = 10
+KEPT_FACTOR = 10
 LONGEST = 10.0
 MAX_KEPT = 200
 
@@ -112,7 +111,7 @@ class AnswerCache:
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
         kept = CachedAnswer(answer, at)
-        self._kept[key] = (now + min(LONGEST, REST * (now - began)), kept)
+        self._kept[key] = (now + min(LONGEST, KEPT_FACTOR * (now - began)), kept)
         return kept
 
 
@@ -134,7 +133,9 @@ class Services:
     settings: Settings
     caller: Caller = STRANGER
     cache: AnswerCache = field(default_factory=AnswerCache)
-    engine: Engine | None = None
+    engine: SearchEngine | None = None
+    # the header Accept-Language
+    language: str | None = None
 
     @property
     def embedder(self) -> Embedder | None:
@@ -168,6 +169,20 @@ class Services:
     def webhooks(self) -> Webhooks:
         return Webhooks(self.database, self.vault)
 
+    @property
+    def context(self) -> Context:
+        return Context(
+            self.database,
+            self.settings,
+            owner=self.caller.sees_only,
+            actor=self.caller.actor,
+            caller=self.caller,
+            engine=self.engine,
+            language=self.language,
+            show=as_call,
+            cached=self.cache.get,
+        )
+
     def within(self, connection: Connection) -> Services:
         """The same services, all inside the transaction of this connection."""
         return replace(self, database=InTransaction(self.database, connection))
@@ -176,20 +191,13 @@ class Services:
         counted: TaskStats = await self.cache.get("task stats", self.tasks.stats)
         return await self.tasks.stats_now(counted)
 
-    async def product_stats(self) -> Stats:
-        async def count() -> Stats:
-            return await product_stats(self.database)
-
-        found: Stats = await self.cache.get("product stats", count)
-        return found
-
     async def backtest(self, name: str, **how: Any) -> Backtest:
         """Compare two versions of a parser over archived pages."""
         work = backtest(self.database, self.settings, name, **how)
         hint = "Give a smaller limit or a domain."
         return await _limited(BACKTESTS, BACKTEST_SECONDS, work, "backtest", hint)
 
-    async def audit(self) -> Audit:
+    async def audit(self) -> Report:
         """Check the catalog for contradictory or stale data."""
         hint = (
             "On the server, `forager products audit` has no time limit; workers run an audit every"
@@ -213,10 +221,7 @@ class Services:
             return await self.get_job(found)
 
     async def get_source(self, source_id: str) -> Source:
-        source = await get_source(self.database, source_id)
-        if not self.caller.sees(source.user_id):
-            raise no_such_source(source_id)
-        return source
+        return await get_source(self.database, source_id, owner=self.caller.sees_only)
 
     async def move_job(self, job_id: UUID, move: Move, reason: str | None = None) -> Job:
         """Pause, resume, cancel or retry a job that the caller sees."""
@@ -240,15 +245,6 @@ class Services:
         job_id = None if job is None else (await self.find_job(job)).id
         owner = self.caller.sees_only
         return await explain(self.database, self.queue, url, job_id=job_id, user_id=owner)
-
-    async def find_products(
-        self, words: str | None, wanted: Filters, order: Order | None, paging: Paging
-    ) -> SearchPage:
-        """Products that match all filters; those with the words, if any, best first."""
-        if words is not None:
-            return await search_products(self.database, words, wanted, **paging, engine=self.engine)
-        found = await list_products(self.database, wanted, order=order or Order.NEWEST, **paging)
-        return SearchPage(found.items, found.next_cursor)
 
     async def try_proxy(self, proxy_id: int, url: str | None, *, allow_private: bool) -> Trial:
         """Test a proxy; a failed one that works again is used again."""
@@ -289,20 +285,28 @@ async def _services(request: Request) -> Services:
 
 def _needs(scope: Scope) -> Any:
     async def services(request: Request) -> Services:
-        here: Services = request.app.state.services
         caller: Caller = request.state.caller
         caller.require(scope)
-        return replace(here, caller=caller)
+        language = request.headers.get("Accept-Language")
+        return replace(await _services(request), caller=caller, language=language)
 
     return Depends(services)
 
 
-Here = Annotated[Services, Depends(_services)]
-Reads = Annotated[Services, _needs(Scope.READ)]
-Operates = Annotated[Services, _needs(Scope.OPERATE)]
-Administers = Annotated[Services, _needs(Scope.ADMIN)]
+SharedServices = Annotated[Services, Depends(_services)]
+ReaderServices = Annotated[Services, _needs(Scope.READ)]
+OperatorServices = Annotated[Services, _needs(Scope.OPERATE)]
+AdminServices = Annotated[Services, _needs(Scope.ADMIN)]
 
-SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["docs.example.org"])]
+SourceId = Annotated[
+    PlainText,
+    Path(
+        min_length=1,
+        max_length=500,
+        description="Name of the source.",
+        examples=["docs.example.org"],
+    ),
+]
 JobId = Annotated[
     PlainText,
     Path(description="ID of the job, or its beginning as long as that is unique."),

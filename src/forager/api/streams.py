@@ -20,16 +20,16 @@ from starlette.types import Receive, Scope, Send
 
 from forager.api.limits import Slots
 from forager.api.models.crawls import CrawlProgress
-from forager.api.models.jobs import JobEvent
 from forager.api.services import Services
+from forager.crawl.operations.jobs import JobEvent
 from forager.crawl.report import CrawlReport, crawl_reports
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, NotFound, NotYet
+from forager.errors import DatabaseUnavailable, NotFound, TooManyRequests, error_text
 from forager.jobs import job as jobs
 from forager.jobs.history import events_of_many
 from forager.jobs.lifecycle import FINISHED
 from forager.logs import get_logger
-from forager.products.export import ExportFormat
+from forager.products.export import ProductsExportFormat
 from forager.products.lookup import find_image, read_image
 
 log = get_logger("api")
@@ -74,7 +74,7 @@ class ProgressHub:
     def check_room(self) -> None:
         """Raise if there are too many streams; to be called before a response starts."""
         if sum(len(watched.watchers) for watched in self._watched.values()) >= MAX_STREAMS:
-            raise NotYet(
+            raise TooManyRequests(
                 f"{MAX_STREAMS} streams are open",
                 retry_after=10,
                 hint="Ask for the progress now and then instead.",
@@ -109,7 +109,7 @@ class ProgressHub:
             try:
                 await self.run_once()
             except (DatabaseUnavailable, psycopg.Error) as error:
-                log.warning("progress cannot be read now", reason=str(error))
+                log.warning("progress cannot be read now", reason=error_text(error))
             await asyncio.sleep(self._interval)
 
     async def run_once(self) -> None:
@@ -186,9 +186,9 @@ def _message(kind: str, data: str, event_id: int | None = None) -> bytes:
 
 # of files of products
 MEDIA_TYPES = {
-    ExportFormat.CSV: "text/csv; charset=utf-8",
-    ExportFormat.JSONL: "application/x-ndjson",
-    ExportFormat.PARQUET: "application/vnd.apache.parquet",
+    ProductsExportFormat.CSV: "text/csv; charset=utf-8",
+    ProductsExportFormat.JSONL: "application/x-ndjson",
+    ProductsExportFormat.PARQUET: "application/vnd.apache.parquet",
 }
 
 DOWNLOADS = Slots(4, "an export")
@@ -201,7 +201,7 @@ def file_responses(media_types: Iterable[str]) -> dict[int | str, dict[str, Any]
     return {200: {"description": description, "content": content}}
 
 
-class Download(StreamingResponse):
+class StreamedDownload(StreamingResponse):
     """A streamed file, which takes a slot until it is sent."""
 
     def __init__(self, parts: AsyncGenerator[bytes, None], name: str, media_type: str) -> None:
@@ -221,10 +221,10 @@ class Download(StreamingResponse):
             await self._parts.aclose()
 
 
-async def download(parts: AsyncIterator[bytes], name: str, media_type: str) -> Download:
+async def download(parts: AsyncIterator[bytes], name: str, media_type: str) -> StreamedDownload:
     """The response; an error of the first part is raised before the file starts."""
     first = await anext(parts)
-    return Download(_again(first, parts), name, media_type)
+    return StreamedDownload(_again(first, parts), name, media_type)
 
 
 async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -255,15 +255,15 @@ IMAGE_HEADERS = {
 
 
 async def image_response(
-    here: Services, product_id: int, position: int, if_none_match: str
+    services: Services, product_id: int, position: int, if_none_match: str
 ) -> Response:
     """One of a product's images, or that it is the one the browser has."""
-    found = await find_image(here.database, product_id, position)
+    found = await find_image(services.database, product_id, position)
     etag = f'"{found.content_hash.hex()}"'
     headers = {**IMAGE_HEADERS, "ETag": etag}
     if etag in if_none_match:
         return Response(status_code=304, headers=headers)
     if found.media_type not in IMAGE_TYPES:
         raise NotFound(f"image {position} of product {product_id} is of a kind that is not shown")
-    data = await read_image(here.settings, found)
+    data = await read_image(services.settings, found)
     return Response(data, headers=headers, media_type=found.media_type)

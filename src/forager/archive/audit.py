@@ -15,10 +15,10 @@ from enum import StrEnum
 from forager.archive import store
 from forager.archive.deletion import all_segments, delete_segment, finish_deletion
 from forager.archive.reader import SegmentScan, read_record
-from forager.archive.record import ArchiveError, DamagedRecord
 from forager.archive.retention import SegmentRow
 from forager.archive.segment import ArchiveRef, Growth, job_of, parse_segment_name
 from forager.archive.storage import Storage, StoredSegment, size_of
+from forager.archive.warc_record import ArchiveError, DamagedRecord
 from forager.db.database import Database
 from forager.errors import NotFound
 
@@ -26,51 +26,53 @@ from forager.errors import NotFound
 ORPHAN_AGE = timedelta(hours=1)
 
 
-class Trouble(StrEnum):
-    """Problems of a segment."""
-
-    TORN = "its end is torn: a writer was killed; nothing refers to that end"
-    DAMAGED = "records are damaged"
-    UNUSED_DAMAGED = "records are damaged; nothing refers to them (any more)"
-    BROKEN = "rows refer to records that cannot be read"
-    UNWRITTEN = "it has a row but no file, and nothing refers to it"
-    MISSING = "its file is missing, and rows refer to it"
-    ORPHAN = "it has a file but no row, and nothing refers to it"
-    UNLISTED = "it has a file but no row, and rows refer to it"
-    UNKNOWN = "it has neither file nor row, but rows refer to it"
-    GOING = "a clean-up died while deleting it"
+class SegmentProblem(StrEnum):
+    TORN = "segments with a torn end: a writer was killed; nothing refers to that end"
+    DAMAGED = "segments with damaged records"
+    UNUSED_DAMAGED = "segments with damaged records that nothing refers to (any more)"
+    BROKEN = "segments with records that rows refer to, and that cannot be read"
+    UNWRITTEN = "segments with a row but no file, and nothing refers to them"
+    MISSING = "segments whose file is missing, and rows refer to them"
+    ORPHAN = "segments with a file but no row, and nothing refers to them"
+    UNLISTED = "segments with a file but no row, and rows refer to them"
+    UNKNOWN = "segments with neither file nor row, but rows refer to them"
+    GOING = "segments whose deletion was interrupted"
 
     @property
     def harmless(self) -> bool:
         """Whether no referenced record is lost."""
-        return self not in (Trouble.DAMAGED, Trouble.BROKEN, Trouble.MISSING, Trouble.UNKNOWN)
+        return self.name not in ("DAMAGED", "BROKEN", "MISSING", "UNKNOWN")
+
+    @property
+    def can_be_repaired(self) -> bool:
+        return self in _REPAIRS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The result for one segment."""
+class AuditedSegment:
+    """A segment that was read, and its problems."""
 
     segment: str
     bytes: int = 0
     records: int = 0
     references: int = 0
     open: bool = False
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[SegmentProblem, ...] = ()
     broken: tuple[ArchiveRef, ...] = ()
     detail: str | None = None
 
     @property
     def ok(self) -> bool:
-        return all(trouble.harmless for trouble in self.troubles)
+        return all(problem.harmless for problem in self.problems)
 
     @property
     def can_be_repaired(self) -> bool:
-        return not self.open and any(trouble in _REPAIRS for trouble in self.troubles)
+        return not self.open and any(problem.can_be_repaired for problem in self.problems)
 
 
 async def audit(
     database: Database, storage: Storage, only: Collection[str] = ()
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[AuditedSegment]:
     """Read every segment, or only some, and say what is wrong with each."""
     files = {stored.name: stored for stored in await storage.list_segments()}
     rows = {row.name: row for row in await all_segments(database)}
@@ -80,71 +82,74 @@ async def audit(
     for name in only or names:
         if name not in names:
             raise NotFound(f"there is no archive segment {name}")
-        finding = await _look_at(
+        audited = await _look_at(
             database, storage, name, files.get(name), rows.get(name), unlisted.get(name, 0)
         )
-        if finding is not None:
-            yield finding
+        if audited is not None:
+            yield audited
 
 
-async def repair(database: Database, storage: Storage, finding: Finding) -> list[str]:
+async def repair(database: Database, storage: Storage, audited: AuditedSegment) -> list[str]:
     """Repair one segment; the answer says what was done."""
-    if finding.open:
+    if audited.open:
         return []
-    repairs = [_REPAIRS[trouble] for trouble in finding.troubles if trouble in _REPAIRS]
-    return [await each(database, storage, finding) for each in repairs]
+    repairs = [_REPAIRS[problem] for problem in audited.problems if problem in _REPAIRS]
+    return [await each(database, storage, audited) for each in repairs]
 
 
-async def _finish(database: Database, storage: Storage, finding: Finding) -> str:
-    await finish_deletion(database, storage, finding.segment)
+async def _finish(database: Database, storage: Storage, audited: AuditedSegment) -> str:
+    await finish_deletion(database, storage, audited.segment)
     return "deletion finished"
 
 
-async def _delete(database: Database, storage: Storage, finding: Finding) -> str:
-    if await size_of(storage, finding.segment) is not None:
+async def _delete(database: Database, storage: Storage, audited: AuditedSegment) -> str:
+    if await size_of(storage, audited.segment) is not None:
         return "left alone: its file is there now"
-    dropped = finding.references
+    dropped = audited.references
     gone = await delete_segment(
-        database, storage, finding.segment, drop_references=Trouble.MISSING in finding.troubles
+        database,
+        storage,
+        audited.segment,
+        drop_references=SegmentProblem.MISSING in audited.problems,
     )
     if not gone:
         return "left alone: it is in use now"
     return f"row and {dropped} reference(s) deleted" if dropped else "row deleted"
 
 
-async def _delete_file(_: Database, storage: Storage, finding: Finding) -> str:
-    await storage.delete(finding.segment)
+async def _delete_file(_: Database, storage: Storage, audited: AuditedSegment) -> str:
+    await storage.delete(audited.segment)
     return "file deleted"
 
 
-async def _forget(database: Database, _: Storage, finding: Finding) -> str:
-    dropped = await database.run(store.drop_references, finding.segment)
+async def _forget(database: Database, _: Storage, audited: AuditedSegment) -> str:
+    dropped = await database.run(store.drop_references, audited.segment)
     return f"{dropped} reference(s) deleted"
 
 
-async def _forget_broken(database: Database, _: Storage, finding: Finding) -> str:
-    dropped = await database.run(store.drop_references_at, finding.broken)
+async def _forget_broken(database: Database, _: Storage, audited: AuditedSegment) -> str:
+    dropped = await database.run(store.drop_references_at, audited.broken)
     return f"{dropped} reference(s) deleted"
 
 
-async def _adopt(database: Database, _: Storage, finding: Finding) -> str:
+async def _register(database: Database, _: Storage, audited: AuditedSegment) -> str:
     async with database.transaction() as connection:
-        owner = parse_segment_name(finding.segment).owner
-        await store.register_segment(connection, finding.segment, job_of(owner))
-        growth = Growth(finding.segment, finding.bytes, finding.references)
+        owner = parse_segment_name(audited.segment).owner
+        await store.register_segment(connection, audited.segment, job_of(owner))
+        growth = Growth(audited.segment, audited.bytes, audited.references)
         await store.grow_segments(connection, [growth])
-        await store.close_segment(connection, finding.segment)
+        await store.close_segment(connection, audited.segment)
     return "row added"
 
 
 _REPAIRS = {
-    Trouble.GOING: _finish,
-    Trouble.UNWRITTEN: _delete,
-    Trouble.MISSING: _delete,
-    Trouble.ORPHAN: _delete_file,
-    Trouble.UNLISTED: _adopt,
-    Trouble.UNKNOWN: _forget,
-    Trouble.BROKEN: _forget_broken,
+    SegmentProblem.GOING: _finish,
+    SegmentProblem.UNWRITTEN: _delete,
+    SegmentProblem.MISSING: _delete,
+    SegmentProblem.ORPHAN: _delete_file,
+    SegmentProblem.UNLISTED: _register,
+    SegmentProblem.UNKNOWN: _forget,
+    SegmentProblem.BROKEN: _forget_broken,
 }
 
 
@@ -155,9 +160,9 @@ async def _look_at(
     file: StoredSegment | None,
     row: SegmentRow | None,
     unlisted: int,
-) -> Finding | None:
+) -> AuditedSegment | None:
     if row is not None and row.going_at is not None:
-        return Finding(segment=name, bytes=row.bytes, troubles=(Trouble.GOING,))
+        return AuditedSegment(segment=name, bytes=row.bytes, problems=(SegmentProblem.GOING,))
     if file is None:
         return await _without_file(storage, name, row, unlisted)
     if row is None and not unlisted:
@@ -167,21 +172,23 @@ async def _look_at(
 
 async def _without_file(
     storage: Storage, name: str, row: SegmentRow | None, unlisted: int
-) -> Finding | None:
+) -> AuditedSegment | None:
     if row is None:
-        return Finding(segment=name, references=unlisted, troubles=(Trouble.UNKNOWN,))
+        return AuditedSegment(segment=name, references=unlisted, problems=(SegmentProblem.UNKNOWN,))
     if row.open and not row.references:
-        return Finding(segment=name, open=True)
+        return AuditedSegment(segment=name, open=True)
     if await size_of(storage, name) is not None:
         return None  # written since the files were listed
-    trouble = Trouble.MISSING if row.references else Trouble.UNWRITTEN
-    return Finding(segment=name, references=row.references, open=row.open, troubles=(trouble,))
+    problem = SegmentProblem.MISSING if row.references else SegmentProblem.UNWRITTEN
+    return AuditedSegment(
+        segment=name, references=row.references, open=row.open, problems=(problem,)
+    )
 
 
-async def _orphan(database: Database, file: StoredSegment) -> Finding | None:
+async def _orphan(database: Database, file: StoredSegment) -> AuditedSegment | None:
     if datetime.now(UTC) - file.modified < ORPHAN_AGE or await _may_be_written(database, file.name):
         return None
-    return Finding(segment=file.name, bytes=file.size, troubles=(Trouble.ORPHAN,))
+    return AuditedSegment(segment=file.name, bytes=file.size, problems=(SegmentProblem.ORPHAN,))
 
 
 async def _may_be_written(database: Database, name: str) -> bool:
@@ -194,7 +201,7 @@ async def _may_be_written(database: Database, name: str) -> bool:
 
 async def _read(
     database: Database, storage: Storage, file: StoredSegment, row: SegmentRow | None
-) -> Finding | None:
+) -> AuditedSegment | None:
     # asked before the file is read: every reference that is known now was safely written before
     references = await database.run(store.select_references, file.name)
     scan = SegmentScan(storage, file.name)
@@ -208,20 +215,20 @@ async def _read(
     is_open = row is not None and row.open
     damaged = not all(intact.values()) or (scan.tail is not None and not torn)
     found = {
-        Trouble.UNLISTED: row is None,
-        Trouble.DAMAGED: damaged and bool(broken),
-        Trouble.UNUSED_DAMAGED: damaged and not broken,
-        Trouble.BROKEN: bool(broken),
+        SegmentProblem.UNLISTED: row is None,
+        SegmentProblem.DAMAGED: damaged and bool(broken),
+        SegmentProblem.UNUSED_DAMAGED: damaged and not broken,
+        SegmentProblem.BROKEN: bool(broken),
         # the tail of a segment that is being written is only not finished yet
-        Trouble.TORN: torn and not is_open,
+        SegmentProblem.TORN: torn and not is_open,
     }
-    return Finding(
+    return AuditedSegment(
         segment=file.name,
         bytes=file.size,
         records=len(intact),
         references=len(references),
         open=is_open,
-        troubles=tuple(trouble for trouble, is_so in found.items() if is_so),
+        problems=tuple(problem for problem, is_so in found.items() if is_so),
         broken=tuple(broken),
         detail=scan.tail.reason if scan.tail and not is_open else None,
     )
@@ -237,24 +244,19 @@ async def _readable(storage: Storage, ref: ArchiveRef, intact: Mapping[ArchiveRe
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedRecord:
-    """One reference, and what is wrong with the record there."""
-
-    ref: ArchiveRef
-    problem: str | None
-
-
-async def sample_references(
+async def audit_sample(
     database: Database, storage: Storage, size: int
-) -> AsyncIterator[CheckedRecord]:
-    """Read some records that rows refer to, from as many segments as possible."""
+) -> tuple[int, dict[ArchiveRef, str]]:
+    """Read some records that rows refer to, from as many segments as possible.
+
+    The answer is the number of records, and why some of them cannot be read.
+    """
     async with database.connection() as connection:
         names = await store.select_some_segments(connection, limit=size)
         each = -(-size // max(1, len(names)))
-        refs = await store.select_some_references(connection, names, each=each)
-    for ref in refs[:size]:
-        yield CheckedRecord(ref, await _problem(database, storage, ref))
+        refs = (await store.select_some_references(connection, names, each=each))[:size]
+    problems = {ref: await _problem(database, storage, ref) for ref in refs}
+    return len(refs), {ref: problem for ref, problem in problems.items() if problem is not None}
 
 
 async def _problem(database: Database, storage: Storage, ref: ArchiveRef) -> str | None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from forager.archive import store
 from forager.archive.options import archive_options
-from forager.archive.retention import Deletion, Plan, Policy, SegmentRow, plan_retention
+from forager.archive.retention import Deletion, Policy, RetentionPlan, SegmentRow, plan_retention
 from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
 from forager.db.cursor import Page, batches, page_of
@@ -28,7 +28,7 @@ _PAGE = 1000
 
 
 @dataclass(slots=True)
-class Pruned:
+class DeletionResult:
     """The result of a clean-up."""
 
     deleted: list[Deletion] = field(default_factory=list)
@@ -50,7 +50,7 @@ async def all_segments(database: Database) -> list[SegmentRow]:
     return [segment async for page in pages for segment in page]
 
 
-async def plan_prune(database: Database, policy: Policy) -> Plan:
+async def plan_prune(database: Database, policy: Policy) -> RetentionPlan:
     """Plan the deletions of a policy, with their reasons."""
     now = await database.run(select_now)
     rows = await all_segments(database)
@@ -58,9 +58,11 @@ async def plan_prune(database: Database, policy: Policy) -> Plan:
     return plan_retention(staying, policy, now)
 
 
-async def prune(database: Database, storage: Storage, deletions: Iterable[Deletion]) -> Pruned:
+async def prune(
+    database: Database, storage: Storage, deletions: Iterable[Deletion]
+) -> DeletionResult:
     """Delete what a plan says, as far as that is still right."""
-    pruned = Pruned(finished=await finish_deletions(database, storage))
+    pruned = DeletionResult(finished=await finish_deletions(database, storage))
     for deletion in deletions:
         gone = await delete_segment(
             database, storage, deletion.segment.name, drop_references=deletion.drops_references
@@ -114,7 +116,7 @@ async def _mark(database: Database, name: str, drop_references: bool) -> bool:
 log = get_logger("archive")
 
 
-async def clean_up_archive(database: Database, settings: Settings) -> Pruned:
+async def clean_up_archive(database: Database, settings: Settings) -> DeletionResult:
     options = archive_options(settings)
     storage = options.open()
     if options.in_bucket:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from forager.archive.record import FULL, ArchiveError, DamagedRecord, StorageFull, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import SEGMENTS, FileKind, StoredSegment, in_thread
-from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound, ReaderLeft
+from forager.archive.warc_record import FULL, ArchiveError, DamagedRecord, StorageFull, disk_errors
+from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound, ReaderLeft, error_text
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FILE, make_private_folder, private_opener
 
@@ -89,7 +89,7 @@ class LocalStorage:
 
 
 class LocalSegment:
-    """One file, made by its first append."""
+    """One file, made by its first append, and open only while it grows: a runner has many."""
 
     def __init__(self, root: Path, path: Path, name: str) -> None:
         self.name = name
@@ -97,7 +97,7 @@ class LocalSegment:
         self.sealed = False
         self._root = root
         self._path = path
-        self._fd: int | None = None
+        self._is_made = False
         # A cancelled task leaves its append running in a thread. The next one waits for it here.
         self._lock = threading.Lock()
 
@@ -112,24 +112,29 @@ class LocalSegment:
             if self.sealed:
                 raise ArchiveError(f"archive segment {self.name} accepts no more records")
             fd = self._open()
-            with self._undone_on_failure(fd):
-                _write_all(fd, self.size, b"".join(frames))
-                self._sync(fd)
+            try:
+                with self._undone_on_failure(fd):
+                    _write_all(fd, self.size, b"".join(frames))
+                    self._sync(fd)
+            finally:
+                os.close(fd)
             refs = refs_of(self.name, self.size, frames)
             self.size += sum(map(len, frames))
             return refs
 
     def _open(self) -> int:
-        if self._fd is None:
-            make_private_folder(self._root)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-            try:
-                self._fd = os.open(self._path, flags, PRIVATE_FILE)
-            except FileExistsError:
-                self.sealed = True
-                raise
-        return self._fd
+        flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        if self._is_made:
+            return os.open(self._path, flags)
+        make_private_folder(self._root)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fd = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        except FileExistsError:
+            self.sealed = True
+            raise
+        self._is_made = True
+        return fd
 
     def _sync(self, fd: int) -> None:
         try:
@@ -155,9 +160,6 @@ class LocalSegment:
     def _close(self) -> None:
         with self._lock:
             self.sealed = True
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
 
 
 def _write_all(fd: int, offset: int, data: bytes) -> None:
@@ -289,7 +291,7 @@ def _output_errors(target: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise  # not of the target, unless its reader has left
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = error.strerror or error_text(error)
         if error.errno in FULL:
             raise StorageFull(f"no space to write {target}: {reason}") from error
         raise ForagerError(f"{target} cannot be written: {reason}") from error

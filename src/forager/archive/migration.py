@@ -24,7 +24,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(slots=True)
-class Moved:
+class MigrationResult:
     """The result of a run: files that were copied, and those that were at the target already."""
 
     copied: int = 0
@@ -35,7 +35,7 @@ class Moved:
 
 
 @dataclass(slots=True)
-class MovedSegments(Moved):
+class MovedSegments(MigrationResult):
     """Complete when nothing is left to be copied."""
 
     # may still be written to: their turn is in a later run
@@ -47,7 +47,7 @@ class MovedSegments(Moved):
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class StorageMove:
     """Source and target; `place` is the name of the target in the database."""
 
     database: Database

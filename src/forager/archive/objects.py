@@ -18,10 +18,10 @@ from obstore.exceptions import (
 )
 from obstore.store import ObjectStore, from_url
 
-from forager.archive.record import ArchiveError, DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import SEGMENTS, FileKind, StoredSegment
-from forager.errors import InvalidInput, NotFound
+from forager.archive.warc_record import ArchiveError, DamagedRecord, SegmentExists, StorageAway
+from forager.errors import InvalidInput, NotFound, error_text
 from forager.hints import Hint, action
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _status(error: Exception) -> int | None:
 
 def _reason(error: Exception) -> str:
     # the library's message contains pages of debug output
-    return str(error).partition("\n")[0][:_MAX_REASON]
+    return error_text(error).partition("\n")[0][:_MAX_REASON]
 
 
 # larger objects are uploaded in parts, each of which is retried separately

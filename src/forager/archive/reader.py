@@ -9,7 +9,9 @@ from datetime import datetime
 
 import zstandard
 
-from forager.archive.record import (
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
+from forager.archive.warc_record import (
     MAX_RECORD_BYTES,
     Codec,
     DamagedRecord,
@@ -18,9 +20,7 @@ from forager.archive.record import (
     digest_of,
     unpack,
 )
-from forager.archive.segment import ArchiveRef
-from forager.archive.storage import Storage
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput, NotFound, error_text
 
 # a rendered page, which is read like a response that has it as its body
 _CONVERSION = "conversion"
@@ -120,7 +120,7 @@ class SegmentScan:
 
     async def __aiter__(self) -> AsyncIterator[tuple[ArchiveRef, ArchivedRecord]]:
         size = await self._storage.size(self._segment)
-        start, frame = 0, _Frame()
+        start, frame = 0, _OpenFrame()
         try:
             async for position, piece in self._pieces(size):
                 data = piece
@@ -131,7 +131,7 @@ class SegmentScan:
                     end = position + len(piece) - len(data)
                     record = parse_record(frame.content())
                     yield ArchiveRef(self._segment, start, end - start), record
-                    start, frame = end, _Frame()
+                    start, frame = end, _OpenFrame()
         except DamagedRecord as error:
             self.tail = Tail(start, size - start, error.message)
         else:
@@ -146,7 +146,7 @@ class SegmentScan:
                 yield offset + inner, view[inner : inner + _FEED_BYTES]
 
 
-class _Frame:
+class _OpenFrame:
     """One compressed frame being put together from pieces."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class _Frame:
         try:
             part = self._decoder.decompress(data)
         except zstandard.ZstdError as error:
-            raise DamagedRecord(f"a record cannot be decompressed: {error}") from error
+            raise DamagedRecord(f"a record cannot be decompressed: {error_text(error)}") from error
         self._parts.append(part)
         self._size += len(part)
         if self._size > MAX_RECORD_BYTES:

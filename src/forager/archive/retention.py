@@ -90,7 +90,7 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RetentionPlan:
     """Segments to delete, and segments past a limit that stay because rows refer to them."""
 
     delete: list[Deletion] = field(default_factory=list)
@@ -101,10 +101,10 @@ class Plan:
         return sum(deletion.segment.bytes for deletion in self.delete)
 
 
-def plan_retention(segments: Iterable[SegmentRow], policy: Policy, now: datetime) -> Plan:
+def plan_retention(segments: Iterable[SegmentRow], policy: Policy, now: datetime) -> RetentionPlan:
     """Closed segments without references go; then the oldest, as far as the policy allows."""
     segments = list(segments)
-    plan = Plan()
+    plan = RetentionPlan()
     total = sum(segment.bytes for segment in segments)
     closed = [segment for segment in segments if not segment.open]
     for segment in sorted(closed, key=lambda s: (s.references > 0, s.written_at, s.name)):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef, parse_segment_name
+from forager.archive.warc_record import ArchiveError
 from forager.errors import InvalidInput, NotFound
 
 

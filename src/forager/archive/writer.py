@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
+from typing import Self
 
-from forager.archive.record import ZSTD_MAGIC, InfoRecord, pack
+from forager.archive.options import archive_options
 from forager.archive.segment import ArchiveRef, SegmentName
 from forager.archive.storage import SegmentWriter, Storage
+from forager.archive.warc_record import ZSTD_MAGIC, InfoRecord, pack
 from forager.errors import InvalidInput
+from forager.settings import Settings
 
 SEGMENT_LIMIT = 256 * 1024 * 1024
 
@@ -42,6 +45,15 @@ class ArchiveWriter:
         self._lock = asyncio.Lock()
         # a bad owner or lease is refused here, not in the middle of a crawl
         SegmentName(datetime.now(UTC).date(), owner, lease, 0)
+
+    @classmethod
+    def of(
+        cls, settings: Settings, owner: str, lease: int, register: Register, *, user_agent: str
+    ) -> Self:
+        """The writer of an owner whose requests have this user agent."""
+        options, info = archive_options(settings), {"http-header-user-agent": user_agent}
+        limit = options.segment_bytes
+        return cls(options.open(), owner, lease, register, info=info, segment_limit=limit)
 
     async def write(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         """Write packed records with one sync. If it fails none counts, and it may be retried."""

@@ -12,8 +12,9 @@ from typer.exceptions import TyperException
 
 from forager.cli.options import Flags
 from forager.cli.output import clean
-from forager.errors import ErrorKind, ForagerError, WorkFailed
+from forager.errors import ErrorKind, ForagerError, WorkFailed, error_with_type
 from forager.hints import Hint
+from forager.validation import message_of, sentence
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS)
@@ -41,11 +42,13 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
         print_error(error.message, error.hint)
         forbidden = isinstance(error, WorkFailed) and error.kind in _FORBIDDEN
         return NOT_ALLOWED if forbidden else error.exit_code
+    if isinstance(error, BaseExceptionGroup):  # of tasks that ran side by side: each says why
+        return max(exit_code_of(each, flags) for each in error.exceptions)
     if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it
         print(error, file=sys.stderr)
         return USAGE
     if isinstance(error, TyperException):
-        print_error(error.format_message().replace("Value error, ", ""), _usage_hint(error))
+        print_error(_usage_message(error), _usage_hint(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         print_error("interrupted")
@@ -75,10 +78,21 @@ def _unexpected(error: BaseException, flags: Flags) -> int:
         print_error("this should not have happened (see above)")
     else:
         print_error(
-            f"this should not have happened: {type(error).__name__}: {error}",
+            f"this should not have happened: {error_with_type(error)}",
             "Run it again with --log-level debug to see where, and report that.",
         )
     return FAILED
+
+
+def _usage_message(error: TyperException) -> str:
+    """The message of Typer; if Pydantic has written it, a sentence instead."""
+    parameter: Any = getattr(error, "param", None)
+    problems = getattr(error.__cause__, "errors", None)
+    if problems is None or parameter is None:
+        return error.format_message()
+    is_option = parameter.param_type_name == "option"
+    name = parameter.opts[0] if is_option else (parameter.metavar or parameter.name).rstrip(".")
+    return sentence(name, message_of(problems()[0]))
 
 
 def _usage_hint(error: TyperException) -> str | None:

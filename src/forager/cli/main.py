@@ -25,11 +25,10 @@ from forager.processes.started import StartedProcess
 
 # a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-# by name: module and attribute of a function or a Typer app, and the line in the help, which is
-# listed without importing the commands
+# by name: module and attribute of a function, a Typer app or a group of operations, and the line in
+# the help, which is listed without importing the commands
 COMMANDS = {
     "crawl": ("crawls.crawl:crawl", "Crawl a site and account for every URL."),
-    "templates": ("crawls.templates:app", "Saved options for crawls."),
     "resume": ("crawls.crawl:resume", "Continue a paused crawl from its last commit."),
     "demo": ("crawls.crawl:demo", "Crawl the bundled documentation site."),
     "explain": ("crawls.explain:explain", "Show the outcome of a URL and why."),
@@ -42,6 +41,10 @@ COMMANDS = {
     "worker": ("system.worker:worker", "Run jobs and tasks."),
     "scheduler": ("system.worker:scheduler", "Dispatch due tasks to the workers."),
     "watchdog": ("system.worker:watchdog", "Recover the work of workers that died."),
+    "workers": (
+        "forager.jobs.worker_operations:worker_list",
+        "Workers and background services.",
+    ),
     "doctor": ("system.doctor:doctor", "Check everything Forager depends on."),
     "support-bundle": (
         "system.doctor:support_bundle",
@@ -53,15 +56,24 @@ COMMANDS = {
     "sources": ("crawls.sources:app", "Crawled sources: generations, differences, schedules."),
     "products": ("products.products:app", "Products: prices, stock, history, search, export."),
     "tasks": ("products.tasks:app", "Tracked pages: due times, outcomes, holds."),
-    "errors": ("products.errors:app", "Errors of tasks, grouped by domain and cause."),
-    "dead-letters": ("products.errors:letters_app", "Tasks that failed permanently."),
-    "domains": ("network.domains:app", "Hosts, their crawl settings and throttling."),
+    "errors": (
+        "forager.failures.operations:errors",
+        "Errors of tasks, grouped by domain and cause.",
+    ),
+    "dead-letters": (
+        "forager.tasks.letter_operations:dead_letters",
+        "Tasks that failed permanently.",
+    ),
+    "domains": (
+        "forager.tasks.alarm_operations:domains",
+        "Hosts, their crawl settings and throttling.",
+    ),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),
     "events": ("network.events:app", "Events of products and domains."),
-    "alerts": ("products.alerts:app", "Alert rules on prices and stock."),
-    "webhooks": ("network.webhooks:app", "Webhook URLs and their deliveries."),
+    "alerts": ("forager.products.alert_operations:alerts", "Alert rules on prices and stock."),
+    "webhooks": ("forager.webhooks.operations:webhooks", "Webhook URLs and their deliveries."),
     "parsers": ("products.parsers:app", "Site parsers: test, compare, roll out, roll back."),
-    "keys": ("system.keys:app", "API keys, their scopes and quotas."),
+    "keys": ("forager.access.operations:keys", "API keys, their scopes and quotas."),
     "analytics": ("products.analytics:app", "Export to Parquet files; query them."),
     "archive": ("system.archive:app", "Raw responses: show, verify, move, delete."),
     "db": ("system.db:app", "Schema, backups and the embedded server."),
@@ -79,7 +91,12 @@ class LazyCommands(UserDict[str, Any]):
         return command
 
     def _load(self, name: str, module: str, attribute: str) -> Any:
-        found = getattr(import_module(f"forager.cli.{module}"), attribute)
+        is_derived = module.startswith("forager.")
+        found = getattr(import_module(module if is_derived else f"forager.cli.{module}"), attribute)
+        if is_derived:
+            from forager.cli.operations import commands_of
+
+            found = commands_of(found)
         app = _plain_app()
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
@@ -98,7 +115,7 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-class Level(StrEnum):
+class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"
     WARNING = "warning"
@@ -106,7 +123,7 @@ class Level(StrEnum):
     CRITICAL = "critical"
 
 
-class Format(StrEnum):
+class LogFormatOption(StrEnum):
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"
@@ -139,8 +156,8 @@ def forager(
     home: Path | None = option("Data folder: embedded database, archive, keys."),
     database_url: str | None = option("PostgreSQL to use instead of the embedded one."),
     config_path: Path | None = option("Settings file.", "--config", show_default="forager.toml"),
-    log_level: Level | None = option("Minimum log level."),
-    log_format: Format | None = option("Log format."),
+    log_level: LogLevel | None = option("Minimum log level."),
+    log_format: LogFormatOption | None = option("Log format."),
     version: Annotated[  # noqa: ARG001 - handled by its callback
         bool,
         typer.Option(
@@ -180,10 +197,11 @@ def main(spare_runner: StartedProcess | None = None) -> None:
     # most allocations of a command are imported modules, which are never freed
     gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
+    if sys.stdout is None:  # as under `>&-`
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     code = run(sys.argv[1:], spare_runner)
     try:
-        if sys.stdout is not None:  # as under `>&-`
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         silence_stdout()
         # a reader that has left is no failure, a full disk is

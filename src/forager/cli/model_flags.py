@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -18,12 +19,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from forager.amounts import parse_duration
+from forager.cli.output import read_input
 from forager.errors import InvalidInput
+from forager.operations.fields import accepts_text, declared_in, description_of, is_from_file
 
 # removes a value that was set
 DEFAULT = "default"
 # a larger limit only guards the database: nothing to show in a help text
 SHOWN_LIMIT = 1_000_000
+MAX_SECRET = 1000
 
 
 class ModelFlags:
@@ -31,8 +35,8 @@ class ModelFlags:
 
     A command with a parameter that is a model has these flags. It gets the model, or the result of
     `to`, which may refuse it before anything else is done. `own` replaces derived declarations: by
-    the text of a flag, or by an option or argument. The value `default` sets a `removable` field to
-    None.
+    the text of a flag, or by an option or argument; `arguments` have no flag. The value `default`
+    sets a `removable` field to None.
     """
 
     def __init__(
@@ -42,12 +46,14 @@ class ModelFlags:
         removable: bool | Collection[str] = False,
         to: Callable[[Any], Any] = lambda model: model,
         without: Collection[str] = (),
+        arguments: Collection[str] = (),
         **own: Any,
     ) -> None:
         self._model = model
         self._to = to
         self._fields = {n: f for n, f in model.model_fields.items() if n not in without}
         self._removable = set(self._fields if removable is True else removable or ())
+        self._arguments = arguments
         self._own = own
 
     def parameters(self) -> list[inspect.Parameter]:
@@ -66,16 +72,24 @@ class ModelFlags:
         return self._to(self._model.model_construct(set(given), **given))
 
     def _value(self, name: str, value: Any) -> Any:
-        kind = _plain_type(self._fields[name].annotation)
+        kind = _typed(self._fields[name])
         if self._is_turned_off(name):
             return not value
+        if is_from_file(self._fields[name]):
+            return None if value == DEFAULT else _text_of(Path(value))
         if get_origin(kind) is dict:
             return parse_headers(value)
         if name in self._removable and DEFAULT in (value if isinstance(value, list) else [value]):
-            return [] if isinstance(value, list) else None
+            return self._removed(name, value) if isinstance(value, list) else None
         if kind in PARSERS:
             return PARSERS[kind](value)
         return self._number(name, kind, value) if kind in (int, float) else value
+
+    def _removed(self, name: str, values: list[Any]) -> list[Any]:
+        if any(value != DEFAULT for value in values):
+            flag = self._own.get(name, f"--{_dashed(name)}")
+            raise InvalidInput(f"{flag} takes either `{DEFAULT}`, which removes all, or values")
+        return []
 
     def _number(self, name: str, kind: Callable[[Any], float], value: Any) -> float:
         try:
@@ -92,7 +106,10 @@ class ModelFlags:
         kind, default, how = self._type(name, field)
         derived = how.pop("flag", f"--{_dashed(name)}")
         own = self._own.get(name, derived)
-        if isinstance(own, str):
+        if name in self._arguments:
+            how["metavar"] = _metavar(name, kind)
+            own = typer.Argument(help=self._help(name, field), **how)
+        elif isinstance(own, str):
             own = typer.Option(own, help=self._help(name, field), **how)
         return inspect.Parameter(
             name,
@@ -104,18 +121,23 @@ class ModelFlags:
     def _help(self, name: str, field: FieldInfo) -> str:
         """The description of the field, and what the command line adds to it."""
         kind = _plain_type(field.annotation)
-        texts = [next((each.description for each in _declared(field) if each.description), "")]
-        if get_origin(kind) in (list, tuple):
+        texts = [description_of(field)]
+        if get_origin(kind) in (list, tuple) and name not in self._arguments:
             texts.append("Repeatable.")
         if kind is datetime:
             texts.append("An age such as 2d is a time as well.")
-        if name in self._removable and kind is not bool:
+        if is_from_file(field):
+            texts.append("Read from the file; - is standard input.")
+        elif name in self._removable and kind is not bool:
             texts.append(f"`{DEFAULT}` removes the setting.")
         return " ".join(texts)
 
     def _type(self, name: str, field: FieldInfo) -> tuple[Any, Any, dict[str, Any]]:
         """The type and default of a flag, and options of its declaration."""
-        kind = _plain_type(field.annotation)
+        kind = _typed(field)
+        if is_from_file(field):
+            more = f"|{DEFAULT}" if name in self._removable else ""
+            return str | None, None, {"flag": f"--{_dashed(name)}-file", "metavar": f"FILE{more}"}
         if kind is bool:
             if name in self._removable or field.default is None:
                 flag = _dashed(name)
@@ -124,7 +146,11 @@ class ModelFlags:
             return bool, False, {"flag": f"--{no}{_dashed(name)}"}
         if get_origin(kind) in (list, tuple, dict):
             item = _plain_type(get_args(kind)[0])
+            if name in self._removable:
+                return list[str] | None, None, {"metavar": f"TEXT|{DEFAULT}"}
             item = item if item is int or _is_enum(item) else str
+            if field.is_required():
+                return list[item], PydanticUndefined, {}  # type: ignore[valid-type]
             return list[item] | None, None, {}  # type: ignore[valid-type]
         if name in self._removable:
             return str | None, None, {"metavar": f"{_example(kind, field)}|{DEFAULT}"}
@@ -184,6 +210,11 @@ def parse_headers(lines: list[str]) -> dict[str, str]:
     return headers
 
 
+def _typed(field: FieldInfo) -> Any:
+    """The type of what is typed for a field."""
+    return str if accepts_text(field) else _plain_type(field.annotation)
+
+
 def _plain_type(annotation: Any) -> Any:
     """A type without None and without what Annotated adds."""
     if get_origin(annotation) in (Union, UnionType):
@@ -201,13 +232,13 @@ def _is_enum(kind: Any) -> bool:
 def _example(kind: Any, field: FieldInfo) -> str:
     if _is_enum(kind):
         return "|".join(kind)
-    examples = [text for each in _declared(field) for text in each.examples or ()]
+    examples = [text for each in declared_in(field) for text in each.examples or ()]
     return str(examples[0]) if examples else "N" if kind in (int, float) else "TEXT"
 
 
 def _limits(field: FieldInfo) -> dict[str, Any]:
     limits: dict[str, Any] = {}
-    for each in (limit for declared in _declared(field) for limit in declared.metadata):
+    for each in (limit for declared in declared_in(field) for limit in declared.metadata):
         if (least := getattr(each, "ge", None)) is not None:
             limits["min"] = least
         if (most := getattr(each, "le", SHOWN_LIMIT)) < SHOWN_LIMIT:
@@ -215,16 +246,25 @@ def _limits(field: FieldInfo) -> dict[str, Any]:
     return limits
 
 
-def _declared(field: FieldInfo) -> Iterator[FieldInfo]:
-    """The field, and what the types inside it declare."""
-    yield field
-    parts: list[Any] = [field.annotation]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, FieldInfo):
-            yield part
-        else:
-            parts += get_args(part)
+def _text_of(path: Path) -> str:
+    try:
+        return read_input(path, MAX_SECRET).decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise InvalidInput("a secret consists of ASCII characters") from None
+
+
+def _metavar(name: str, kind: Any) -> str:
+    if get_origin(_plain_type(kind)) is list:
+        name = singular(name)
+    return name.removesuffix("_id").upper()
+
+
+def is_list(field: FieldInfo) -> bool:
+    return get_origin(_plain_type(field.annotation)) is list
+
+
+def singular(name: str) -> str:
+    return name if name.endswith("us") else name.removesuffix("s")
 
 
 def _dashed(name: str) -> str:

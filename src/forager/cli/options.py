@@ -24,10 +24,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 Limit = Annotated[int, typer.Option(min=1, max=MAX_LIST, help="Maximum number of results.")]
 Cursor = Annotated[str | None, typer.Option(help="Return results after this cursor.")]
-Domain = Annotated[
-    str | None,
-    typer.Option(help="Only this host, its subdomains, or the domain that covers it."),
-]
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
 ]
@@ -39,9 +35,7 @@ Capacity = Annotated[
     int | None,
     typer.Option(min=1, max=1000, help="Jobs to run at the same time.", show_default="setting"),
 ]
-Reason = Annotated[str | None, typer.Option(help="Reason, kept in the job's history.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Job ID or a unique prefix.")]
-JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Job IDs or unique prefixes.")]
 
 
 def option(help: str, *names: str, default: Any = None, **how: Any) -> Any:
@@ -152,12 +146,6 @@ class Flags:
             return self.settings.log_level.lower() == "debug"
         level = self.given.get("log_level") or os.environ.get("FORAGER_LOG_LEVEL", "")
         return str(level).lower() == "debug"
-
-
-def is_given(context: typer.Context, name: str) -> bool:
-    """Whether the value of an option is not its default."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def flags_of(context: typer.Context) -> Flags:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
@@ -14,20 +13,21 @@ from decimal import Decimal
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
 
-from forager.amounts import amount_text, size_in_words
+from forager.amounts import amount_text, size_text
 from forager.amounts import counted as counted
 from forager.errors import InvalidInput
 from forager.hints import Hint
 from forager.terminal import clean as clean
+from forager.terminal import short_time as short_time
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from pydantic import BaseModel
     from rich.console import Console
-    from rich.progress import Progress
     from rich.text import Text
 
 
@@ -36,15 +36,6 @@ _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 def on_one_line(text: str) -> str:
     return clean(" ".join(text.split()))
-
-
-def short_time(at: datetime | None) -> str:
-    """A local time, without the date if that is today."""
-    if at is None:
-        return ""
-    local = at.astimezone()
-    today = datetime.now(UTC).astimezone().date()
-    return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M")
 
 
 def long_time(at: datetime | None) -> str:
@@ -119,15 +110,19 @@ def write(data: bytes) -> None:
 
 
 def reader_has_left() -> bool:
-    """Whether standard output is a pipe whose reader has closed it."""
+    """Whether standard output is a pipe whose reader has closed it, or was closed itself."""
     stdout = select.poll()
-    stdout.register(sys.stdout.fileno(), 0)
+    try:
+        stdout.register(sys.stdout.fileno(), 0)
+    except ValueError:
+        return True
     return bool(stdout.poll(0))
 
 
 def silence_stdout() -> None:
     """Discard further output, as after `| head`; the exit code still reports the result."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not sys.stdout.closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def plain(value: Any) -> Any:
@@ -136,6 +131,8 @@ def plain(value: Any) -> Any:
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return plain(_members(value))
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):
@@ -187,7 +184,7 @@ def show_list(
         show_rows(show, page.items)
     else:
         show(page.items)
-    return note_more(page.next_cursor)
+    return note_more(getattr(page, "next_cursor", None))
 
 
 def note_more(cursor: object | None) -> None:
@@ -213,6 +210,34 @@ def show_facts(facts: Mapping[str, Any]) -> None:
         if value not in (None, "")
     ]
     show_table({"": {"style": "bold"}, " ": {"no_wrap": False}}, rows)
+
+
+def show_model(answer: BaseModel) -> None:
+    """Print all fields that have a value; those with parts as JSON below the others."""
+    nested = {}
+    facts = {}
+    for name in type(answer).model_fields:
+        value, label = getattr(answer, name), name.replace("_", " ")
+        if isinstance(value, dict) or _has_parts(value):
+            nested[label] = value
+        elif isinstance(value, bool | float):
+            facts[label] = f"{value:g}" if isinstance(value, float) else ("no", "yes")[value]
+        else:
+            facts[label] = ", ".join(map(str, value)) if isinstance(value, list) else value
+    show_facts(facts)
+    document = answer.model_dump(mode="json")
+    for label, value in nested.items():
+        if value:
+            say(f"\n{label}", "bold")
+            if columns := isinstance(value, list) and getattr(value[0], "columns", None):
+                show_rows(columns, value)
+                continue
+            say(json_bytes(document[label.replace(" ", "_")]).decode().rstrip())
+
+
+def _has_parts(value: Any) -> bool:
+    parts = value if isinstance(value, list) else [value]
+    return any(hasattr(each, "model_fields_set") or isinstance(each, dict) for each in parts)
 
 
 def show_rows(columns: Columns, items: Iterable[Any]) -> None:
@@ -322,7 +347,7 @@ def read_input(path: Path, limit: int) -> bytes:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
     if len(data) > limit:
-        raise InvalidInput(f"{path} is larger than {size_in_words(limit)}")
+        raise InvalidInput(f"{path} is larger than {size_text(limit)}")
     return data
 
 
@@ -330,55 +355,3 @@ def refuse_terminal(path: str, what: str) -> None:
     """Refuse to write binary data to a terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InvalidInput(f"{what} cannot be shown on a terminal", hint="Give --output FILE.")
-
-
-PLAIN_INTERVAL = 10.0
-
-
-class Steps:
-    """Counts steps, of a total if that is known; prints nothing unless `shown`.
-
-    The bar appears with the first step, and leaves no trace when it stops.
-    """
-
-    def __init__(self, what: str, total: int | None = None, *, shown: bool = True) -> None:
-        self._what = what
-        self._total = total
-        self._done = 0
-        self._shown = shown
-        self._printed_at = time.monotonic()
-        self._bar: Progress | None = None
-
-    def advance(self, count: int) -> None:
-        self.show(self._done + count)
-
-    def show(self, done: int, *, total: int | None = None, what: str | None = None) -> None:
-        self._done, self._total, self._what = done, total or self._total, what or self._what
-        if self._shown and sys.stderr.isatty():
-            self._move_bar()
-        elif self._shown and time.monotonic() - self._printed_at >= PLAIN_INTERVAL:
-            self._printed_at = time.monotonic()
-            of = "" if self._total is None else f" of {self._total}"
-            console(sys.stderr).print(f"{self._what}: {done}{of}")
-
-    def _move_bar(self) -> None:
-        if self._bar is None:
-            from rich.progress import Progress
-
-            self._bar = Progress(console=console(sys.stderr), transient=True)
-            self._task = self._bar.add_task(self._what)
-        self._bar.start()
-        self._bar.update(
-            self._task, description=self._what, completed=self._done, total=self._total
-        )
-
-    def stop(self) -> None:
-        """Remove the bar; to be called before anything else is printed."""
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()

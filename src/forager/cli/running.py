@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import inspect
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from forager.amounts import listed
 from forager.cli.failures import FAILED, INTERRUPTED, TERMINATED, USAGE, Declined, print_error
-from forager.cli.options import AsJson, flags_of, grouped, is_given, with_signature
+from forager.cli.options import AsJson, flags_of, grouped, with_signature
 from forager.cli.output import (
     Columns,
     Listing,
-    Steps,
     note,
     reader_has_left,
     say,
@@ -27,27 +28,24 @@ from forager.cli.output import (
     show_rows,
     silence_stdout,
 )
+from forager.cli.steps import Steps
 from forager.errors import ForagerError, InvalidInput, ReaderLeft
 
 if TYPE_CHECKING:
     from forager.archive.storage import Storage
     from forager.db.database import Database
-    from forager.fetch.domains.service import Domains
     from forager.fetch.proxies.service import Proxies
     from forager.jobs.queue import Queue
+    from forager.operations.operation import Context
     from forager.processes.started import StartedProcess
     from forager.settings import Settings
     from forager.tasks.service import Tasks
-    from forager.webhooks.service import Webhooks
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class CommandContext:
+class CommandServices:
     """The database, settings and services of a command."""
 
     database: Database
@@ -55,6 +53,21 @@ class CommandContext:
     as_json: bool = False
     # of a crawl in the foreground
     spare_runner: StartedProcess | None = None
+
+    @property
+    def context(self) -> Context:
+        """What operations need."""
+        from forager.access.caller import LOCAL
+        from forager.operations.operation import Context
+
+        caller = replace(LOCAL, name=_user_name())
+        return Context(
+            self.database,
+            self.settings,
+            actor=caller.actor,
+            caller=caller,
+            language=os.environ.get("LANG"),
+        )
 
     @property
     def queue(self) -> Queue:
@@ -71,24 +84,11 @@ class CommandContext:
         return Tasks(self.database, self.settings)
 
     @property
-    def domains(self) -> Domains:
-        from forager.fetch.domains.service import Domains
-
-        return Domains(self.database)
-
-    @property
     def proxies(self) -> Proxies:
         from forager.fetch.proxies.service import Proxies
         from forager.secrets import Vault
 
         return Proxies(self.database, Vault(self.settings))
-
-    @property
-    def webhooks(self) -> Webhooks:
-        from forager.secrets import Vault
-        from forager.webhooks.service import Webhooks
-
-        return Webhooks(self.database, Vault(self.settings))
 
     @property
     def archive(self) -> Storage:
@@ -101,13 +101,20 @@ class CommandContext:
         return Steps(what, total, shown=not self.as_json)
 
 
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user may have no name
+        return ""
+
+
 Ask = Callable[..., Awaitable[Any]]
 Command = Callable[..., None]
 
 
 def runs(ask: Ask) -> Command:
     """Turn a coroutine that prints its result, and has no --json, into a command."""
-    return _command(ask, lambda _context, _answer: None, has_json=False)
+    return command_of(ask, lambda _context, _answer: None, has_json=False)
 
 
 def answers(
@@ -139,41 +146,42 @@ def answers(
         if succeeded is not None and not succeeded(answer):
             raise typer.Exit(FAILED)
 
-    return lambda ask: _command(ask, print_answer)
+    return lambda ask: command_of(ask, print_answer)
 
 
 def lists(
     show: Columns | Callable[[Sequence[Any]], None],
     *,
     none: str | None = None,
-    no_match: str | None = None,
     document: Callable[[Any], Any] | None = None,
 ) -> Callable[[Ask], Command]:
-    """Turn a coroutine that returns one page of a list into a command; see `show_list`.
-
-    `no_match` is printed for an empty list if options restrict it.
-    """
+    """Turn a coroutine that returns one page of a list into a command; see `show_list`."""
 
     def print_page(context: typer.Context, page: Listing[Any]) -> None:
-        text = no_match if no_match and _is_restricted(context) else none
-        show_list(page, context.params["as_json"], show, none=text, document=document)
+        show_list(page, context.params["as_json"], show, none=none, document=document)
 
-    return lambda ask: _command(ask, print_page)
-
-
-def _is_restricted(context: typer.Context) -> bool:
-    given = {name for name in context.params if is_given(context, name)}
-    return bool(given - {"limit", "cursor", "as_json"})
+    return lambda ask: command_of(ask, print_page)
 
 
-def _command(
-    ask: Ask, print_answer: Callable[[typer.Context, Any], None], *, has_json: bool = True
+def command_of(
+    ask: Ask,
+    print_answer: Callable[[typer.Context, Any], None],
+    *,
+    has_json: bool = True,
+    prepare: Callable[..., dict[str, Any]] = dict,
 ) -> Command:
+    """A command that runs `ask` on the services and prints what it returns.
+
+    `prepare` turns the options into the arguments of `ask` before the database is opened.
+    """
     _, *own = inspect.signature(ask, eval_str=True).parameters.values()
 
-    def run(context: typer.Context, as_json: bool = False, **given: Any) -> None:
+    def run(context: typer.Context, as_json: bool = False, **options: Any) -> None:
+        given = prepare(**options)
         try:
-            answer = with_services(context, lambda here: ask(here, **given), as_json=as_json)
+            answer = with_services(
+                context, lambda services: ask(services, **given), as_json=as_json
+            )
         except BrokenPipeError as error:
             if not isinstance(error, ReaderLeft) and not reader_has_left():
                 raise
@@ -188,7 +196,7 @@ def _command(
 
 def with_services(
     context: typer.Context,
-    ask: Callable[[CommandContext], Awaitable[Answer]],
+    ask: Callable[[CommandServices], Awaitable[Answer]],
     *,
     as_json: bool = False,
 ) -> Answer:
@@ -200,7 +208,7 @@ def with_services(
 
     async def answer() -> Answer:
         async with open_database(settings, name="forager cli") as database:
-            return await ask(CommandContext(database, settings, as_json, flags.spare_runner))
+            return await ask(CommandServices(database, settings, as_json, flags.spare_runner))
 
     return asyncio.run(answer())
 
@@ -220,10 +228,16 @@ def leave_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, leave)
 
 
-async def run_until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], None]) -> None:
-    """Run; the first signal calls `stop`, after which `work` is expected to end by itself."""
+async def run_until_stopped(
+    work: Coroutine[Any, Any, None], stop: Callable[[], None], *, grace: float
+) -> None:
+    """Run; the first signal calls `stop`, after which `work` is expected to end by itself.
+
+    The process is killed `grace` seconds after the first signal, whatever it does then.
+    """
+    from forager.processes.signals import StopSignals
+
     task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
     stopping = False
 
     def on_signal(number: signal.Signals) -> None:
@@ -234,13 +248,11 @@ async def run_until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], 
         elif number is signal.SIGINT:
             task.cancel()
 
-    for number in STOP_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            loop.add_signal_handler(number, on_signal, number)
-    try:
-        await task
-    except asyncio.CancelledError:
-        raise StoppedAtOnce from None
+    with StopSignals(on_signal, grace=grace):
+        try:
+            await task
+        except asyncio.CancelledError:
+            raise StoppedAtOnce from None
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -1,35 +1,57 @@
-"""The activity of a crawl between its commits: its pace, and what it waits for."""
+"""The activity of crawls between their commits: their pace, and what they wait for.
+
+One report of a runner covers all its crawls, in one statement.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Self
 
 import psycopg
 
 from forager.clock import wait_for_event
 from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
+from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
-from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.view import BudgetView
 from forager.fetch.budgets.waits import HostWait
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
+from forager.jobs.job import Lease
 from forager.jobs.kinds import Outcome, Waiting
 
 INTERVAL = 2.0
+# beyond this many crawls, a row that says the same is written less often
+FEW_CRAWLS = 20
+# less than the age at which a report counts as outdated
+RARE_INTERVAL = 8.0
 PACE_WINDOW = 30.0
 LEAVE_WITHIN = 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class ActivityReport:
+    """What a crawl waits for, its pace and its duration so far."""
+
+    lease: Lease
+    reason: str | None
+    seconds: float | None
+    pace: float
+    elapsed: float
+
+
 class Activity:
-    """Writes pace and wait every two seconds, so that they are seen while nothing is committed."""
+    """The activity of one crawl."""
 
     def __init__(
-        self, context: JobContext, state: CrawlState, budgets: Budgets, robots: RobotsGate
+        self, context: JobContext, state: CrawlState, budgets: BudgetView, robots: RobotsGate
     ) -> None:
         self._context = context
         self._state = state
@@ -38,44 +60,32 @@ class Activity:
         self._samples: deque[tuple[float, int]] = deque()
         # the wait of the engine when nothing is under way
         self.idle_wait: Callable[[], HostWait | None] = lambda: None
-
-    @asynccontextmanager
-    async def reported(self) -> AsyncIterator[None]:
-        """Report for as long as the block runs."""
-        ended = asyncio.Event()
-        reporting = asyncio.create_task(self._run(ended))
-        try:
-            yield
-        finally:
-            ended.set()
-            # between two reports if possible: a cancelled one costs its connection
-            await asyncio.wait({reporting}, timeout=LEAVE_WITHIN)
-            reporting.cancel()
-            await asyncio.gather(reporting, return_exceptions=True)
+        # when and with which reason the last report was written
+        self._reported: tuple[float, str | None] = (0.0, None)
 
     async def leave(self, outcome: Outcome) -> None:
         """Report why the job is put off, if it is."""
         wait = HostWait(outcome.reason) if isinstance(outcome, Waiting) else None
-        await self._write(wait, 0.0)
+        await _write(self._context.database, [self._report(wait, 0.0)])
 
-    async def _run(self, ended: asyncio.Event) -> None:
-        while not ended.is_set():
-            await self.run_once()
-            await wait_for_event(ended, INTERVAL)
+    def report(self, now: float, interval: float) -> ActivityReport | None:
+        """A report, unless the last one said the same and is more recent than the interval."""
+        wait, pace = self.wait(), self.pace(now)
+        reason = wait.reason if wait else None
+        written_at, written = self._reported
+        if reason == written and now - written_at < interval:
+            return None
+        self._reported = (now, reason)
+        return self._report(wait, pace)
 
-    async def run_once(self) -> None:
-        await self._write(self.wait(), self.pace(time.monotonic()))
-
-    async def _write(self, wait: HostWait | None, pace: float) -> None:
-        with suppress(DatabaseUnavailable, psycopg.Error):  # the commits report such trouble
-            await self._context.database.run(
-                store.update_activity,
-                self._context.lease,
-                reason=wait.reason if wait else None,
-                seconds=wait.seconds if wait else None,
-                pace=pace,
-                elapsed=self._state.seconds,
-            )
+    def _report(self, wait: HostWait | None, pace: float) -> ActivityReport:
+        return ActivityReport(
+            self._context.lease,
+            wait.reason if wait else None,
+            wait.seconds if wait else None,
+            pace,
+            self._state.seconds,
+        )
 
     def pace(self, now: float) -> float:
         """URLs processed per second over the last half minute."""
@@ -95,3 +105,56 @@ class Activity:
         if loading:
             return HostWait(f"waiting for {loading[0]}/robots.txt")
         return self.idle_wait()
+
+
+class ActivityReports:
+    """Reports the activity of all crawls of a runner, so that it is seen between commits."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._crawls: set[Activity] = set()
+        self._started = asyncio.Event()
+        self._ended = False
+        self._running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._running = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._ended = True
+        self._started.set()
+        if self._running is not None:
+            # between two reports if possible: a cancelled one costs its connection
+            await asyncio.wait({self._running}, timeout=LEAVE_WITHIN)
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    @asynccontextmanager
+    async def reported(self, activity: Activity) -> AsyncIterator[None]:
+        """Report a crawl for as long as the block runs."""
+        self._crawls.add(activity)
+        self._started.set()
+        try:
+            yield
+        finally:
+            self._crawls.discard(activity)
+
+    async def _run(self) -> None:
+        while not self._ended:
+            # a new crawl is reported soon
+            await wait_for_event(self._started, INTERVAL)
+            self._started.clear()
+            await self.run_once()
+
+    async def run_once(self) -> None:
+        now = time.monotonic()
+        interval = 0.0 if len(self._crawls) <= FEW_CRAWLS else RARE_INTERVAL
+        reports = [each.report(now, interval) for each in self._crawls]
+        await _write(self._database, [report for report in reports if report is not None])
+
+
+async def _write(database: Database, reports: Iterable[ActivityReport]) -> None:
+    if reports := list(reports):
+        with suppress(DatabaseUnavailable, psycopg.Error):  # the commits report such errors
+            await database.run(store.update_activity, reports)

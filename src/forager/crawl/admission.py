@@ -29,14 +29,14 @@ from forager.crawl.settlement import Outcome
 from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
 from forager.db.database import Connection, Database
-from forager.db.outages import InTransaction
+from forager.db.transactions import InTransaction
 from forager.documents import publication
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
 from forager.errors import GiveUp, NotAllowed
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.hints import Hint, Option
 from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import ACTIVE, Status
@@ -166,9 +166,9 @@ async def retry_failed(
         if caller.quota.limits_pages_or_jobs:
             await lock_owner(connection, caller)
         queue = Queue(InTransaction(database, connection), settings)
-        words = f"failed URLs: {', '.join(reasons) or 'all'}"
+        message = f"failed URLs: {', '.join(reasons) or 'all'}"
         before = await queue.get(job_id)
-        job = await queue.retry_failed(job_id, actor=caller.actor, reason=words)
+        job = await queue.retry_failed(job_id, actor=caller.actor, reason=message)
         keys = await _requeue(connection, job_id, reasons)
         if not keys:
             raise NotAllowed(

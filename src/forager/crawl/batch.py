@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,10 +11,10 @@ from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.crawl.frontier.discovery import Discovered, Discovery
-from forager.crawl.frontier.entry import Entry
-from forager.crawl.judge import failed
+from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED, CrawlState
 from forager.crawl.options import CrawlOptions
+from forager.crawl.outcomes import failed
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.crawl.store import frontier as frontier_rows
@@ -21,12 +22,12 @@ from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
-from forager.errors import ErrorKind, GiveUp, StatementTimedOut
-from forager.extract.urls import NormalisedUrl
+from forager.errors import ErrorKind, GiveUp, StatementTimedOut, error_text
+from forager.extract.urls import NormalizedUrl
 from forager.jobs.context import JobContext
 from forager.jobs.store import leases
 from forager.logs import get_logger
-from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
+from forager.metrics.catalog import ERRORS, PAGE_BYTES, PAGES
 from forager.render import store as render_store
 from forager.tracing import span
 
@@ -40,7 +41,7 @@ MANY_SECTIONS = 1_000
 
 
 # the origin of one or several rows of a batch
-_Part = Settlement | Postponed | Entry
+_Part = Settlement | Postponed | FrontierEntry
 
 
 @dataclass(slots=True)
@@ -62,12 +63,14 @@ class Committer:
     discovery: Discovery
     archive: ArchiveWriter
     pages: Pages
-    on_new_seed: Callable[[NormalisedUrl], None]
+    on_new_seed: Callable[[NormalizedUrl], None]
+    # held during a commit: entries may be visited before they are in the table
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     # keys of entries that the frontier refused; they may be under way all the same
     _refused: set[bytes] = field(default_factory=set, init=False)
 
     def assemble(self, visits: Sequence[Settlement | Postponed]) -> Batch:
-        """Enter visits into the ledger and judge what they found. Nothing is written yet."""
+        """Enter visits into the ledger and check what they found. Nothing is written yet."""
         batch = Batch()
         for visit in visits:
             if visit.entry.key in self._refused:
@@ -94,13 +97,13 @@ class Committer:
         self.state.depth = max(self.state.depth, settled.entry.depth)
         batch.settled.append(settled)
         if settled.new_seed is not None:
-            self._adopt(settled.new_seed)
+            self._add_seed(settled.new_seed)
         if settled.links is not None and self.options.follows_links_at(settled.entry.depth):
             self.discovery.follow(settled.entry, settled.links, batch.discovered)
         if settled.found:
-            self.discovery.meet(settled.found, batch.discovered)
+            self.discovery.add(settled.found, batch.discovered)
 
-    def _adopt(self, seed: NormalisedUrl) -> None:
+    def _add_seed(self, seed: NormalizedUrl) -> None:
         scope, seeds = self.discovery.scope, self.state.more_seeds
         if scope.outside(seed) is None or len(seeds) >= MAX_MORE_SEEDS:
             return
@@ -113,8 +116,10 @@ class Committer:
 
         A row that any statement refuses must not poison its batch: it fails, the others stay.
         """
+        self.context.memory_mb = self.discovery.memory_mb
         with span("commit", attributes={"pages": len(batch.settled)}):
-            await self._write(batch)
+            async with self.writing:
+                await self._write(batch)
         _record([*batch.settled, *batch.discovered.excluded])
 
     async def _write(self, batch: Batch) -> None:
@@ -166,9 +171,11 @@ class Committer:
             await frontier_rows.postpone_entries(connection, job_id, batch.postponed)
         if found.entries:
             await frontier_rows.insert_entries(connection, job_id, found.entries)
-        lessons = {s.lesson.shape: s.lesson for s in batch.settled if s.lesson is not None}
-        if lessons and (source_id := self.context.job.source_id):
-            await render_store.upsert_lessons(connection, source_id, list(lessons.values()))
+        stats = {
+            s.shape_stats.shape: s.shape_stats for s in batch.settled if s.shape_stats is not None
+        }
+        if stats and (source_id := self.context.job.source_id):
+            await render_store.upsert_shape_stats(connection, source_id, list(stats.values()))
         await self._track_products(connection, batch.settled)
         if growth := growth_of(ref for ref in refs if ref is not None):
             await archive_store.grow_segments(connection, growth)
@@ -210,7 +217,7 @@ class Committer:
             async def attempt(some: Sequence[_Part]) -> None:
                 settled = [part for part in some if isinstance(part, Settlement)]
                 postponed = [part for part in some if isinstance(part, Postponed)]
-                entries = [part for part in some if isinstance(part, Entry)]
+                entries = [part for part in some if isinstance(part, FrontierEntry)]
                 tried = Batch(settled, postponed, Discovered(entries))
                 tried_refs = [archived.get(id(part)) for part in settled]
                 async with connection.transaction(force_rollback=True):
@@ -226,39 +233,39 @@ class Committer:
         refs: Sequence[ArchiveRef | None],
     ) -> tuple[Batch, list[ArchiveRef | None]]:
         """The batch with what was refused settled as failed."""
-        words = {id(part): str(error).strip() for part, error in refused}
+        messages = {id(part): error_text(error) for part, error in refused}
         archived = [
-            None if id(s) in words else ref for s, ref in zip(batch.settled, refs, strict=True)
+            None if id(s) in messages else ref for s, ref in zip(batch.settled, refs, strict=True)
         ]
         found = batch.discovered
-        batch.settled = [self._failed(s, words.get(id(s))) for s in batch.settled]
-        found.excluded = [self._failed(s, words.get(id(s))) for s in found.excluded]
-        batch.postponed = [p for p in batch.postponed if id(p) not in words]
-        found.entries = [entry for entry in found.entries if id(entry) not in words]
+        batch.settled = [self._failed(s, messages.get(id(s))) for s in batch.settled]
+        found.excluded = [self._failed(s, messages.get(id(s))) for s in found.excluded]
+        batch.postponed = [p for p in batch.postponed if id(p) not in messages]
+        found.entries = [entry for entry in found.entries if id(entry) not in messages]
         lost = [
-            self._lost(part, words[id(part)])
+            self._lost(part, messages[id(part)])
             for part, _ in refused
             if not isinstance(part, Settlement)
         ]
         batch.settled += lost
         return batch, [*archived, *(None for _ in lost)]
 
-    def _lost(self, part: Entry | Postponed, words: str) -> Settlement:
+    def _lost(self, part: FrontierEntry | Postponed, message: str) -> Settlement:
         """Settle a URL as failed that the frontier refuses."""
-        entry = part if isinstance(part, Entry) else part.entry
+        entry = part if isinstance(part, FrontierEntry) else part.entry
         self._refused.add(entry.key)
         self.state.ledger.settle(Outcome.FAILED, ErrorKind.VALIDATION)
-        return failed(entry, ErrorKind.VALIDATION, words)
+        return failed(entry, ErrorKind.VALIDATION, message)
 
-    def _failed(self, settled: Settlement, words: str | None) -> Settlement:
-        if words is None:
+    def _failed(self, settled: Settlement, message: str | None) -> Settlement:
+        if message is None:
             return settled
         self.state.ledger.resettle(
             settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
         )
         if settled.carried_over and settled.reason:
             self.state.ledger.note(CARRIED_OVER, settled.reason, -1)
-        return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
+        return failed(settled.entry, ErrorKind.VALIDATION, message, settled.http_status)
 
 
 def _largest(settled: Sequence[Settlement]) -> Settlement | None:
@@ -279,7 +286,7 @@ def _record(settled: Sequence[Settlement]) -> None:
 
 
 def _kind(settled: Settlement) -> ErrorKind:
-    """The kind of a failure; servers have more statuses than a chart has colours."""
+    """The kind of a failure; servers have more statuses than a chart has colors."""
     if settled.reason in set(ErrorKind):
         return ErrorKind(settled.reason)
     status = settled.http_status or 0

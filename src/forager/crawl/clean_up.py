@@ -7,10 +7,10 @@ import asyncio
 from forager.archive.deletion import clean_up_archive
 from forager.crawl.store import state as store
 from forager.db.database import Database
-from forager.db.outages import TROUBLE
+from forager.db.outages import TRANSIENT_ERRORS
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search.semantic import Embedding
-from forager.errors import ForagerError
+from forager.errors import ForagerError, error_text
 from forager.jobs.watchdog import delete_old_jobs
 from forager.logs import get_logger
 from forager.services.service import in_chunks, isolated
@@ -35,8 +35,8 @@ async def clean_up(database: Database, settings: Settings, *, seconds: float = S
             await Embedding(database, settings).run()
     except TimeoutError:
         log.info("sections are embedded after the next crawl", seconds=EMBEDDING_SECONDS)
-    except (*TROUBLE, ForagerError, OSError) as error:
-        log.warning("sections were not embedded", error=str(error))
+    except (*TRANSIENT_ERRORS, ForagerError, OSError) as error:
+        log.warning("sections were not embedded", error=error_text(error))
     try:
         async with asyncio.timeout(seconds):
             await delete_old_jobs(database, settings)
@@ -45,8 +45,8 @@ async def clean_up(database: Database, settings: Settings, *, seconds: float = S
             await clean_up_archive(database, settings)
     except TimeoutError:
         log.info("clean-up is continued after the next crawl", seconds=seconds)
-    except (*TROUBLE, ForagerError, OSError) as error:
-        log.warning("clean-up failed", error=str(error))
+    except (*TRANSIENT_ERRORS, ForagerError, OSError) as error:
+        log.warning("clean-up failed", error=error_text(error))
 
 
 async def delete_orphaned_rows(database: Database, *, chunk: int = CHUNK) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,24 +16,32 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from forager.access.caller import LOCAL
-from forager.crawl.admission import start_refresh
-from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options, explain_problems
-from forager.crawl.service import KIND, seal_options
+from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
+from forager.crawl.service import KIND, encrypt_secrets
 from forager.db.database import Database
-from forager.db.outages import InTransaction
+from forager.db.transactions import InTransaction
 from forager.documents import sources
-from forager.documents.generation import Schedule, Source, parse_cron, parse_every
-from forager.errors import InvalidInput, NotFound
+from forager.documents.generation import (
+    Schedule,
+    Source,
+    SourceDeclaration,
+    parse_cron,
+    parse_every,
+)
+from forager.errors import InvalidInput, error_text
+from forager.jobs.queue import Queue
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.settings.values import PlainText
+from forager.validation import matches, message_of, name_of, sentence
 
 MAX_SOURCES = 1000
 MAX_FILE_BYTES = 1_000_000
 # differ from one sealing to the next, or belong to one job
 NOT_COMPARED = {"sealed"}
 
-Label = Annotated[PlainText, Field(min_length=1, max_length=200, pattern=r"^[^@\s]+$")]
+_NAME = matches(r"^[^@\s]+$", "a name without spaces and without @")
+Label = Annotated[PlainText, Field(min_length=1, max_length=200, pattern=_NAME)]
 
 
 class DeclaredSource(CrawlChoices):
@@ -69,7 +78,7 @@ class SourceFile(BaseModel):
     @model_validator(mode="after")
     def _names_differ(self) -> SourceFile:
         names = [source.source_id for source in self.sources]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = next((name for name, times in Counter(names).items() if times > 1), None)
         if twice is not None:
             raise ValueError(f"{twice} is declared twice")
         return self
@@ -84,16 +93,29 @@ def read_source_file(path: Path) -> list[DeclaredSource]:
             raise InvalidInput(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
         content = _parse(path.suffix, text)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error_text(error)}") from None
     except RecursionError:
         raise InvalidInput(f"{path} is nested too deeply") from None
     try:
         declared = SourceFile.model_validate(content).sources
     except ValidationError as error:
-        raise InvalidInput(f"{path}:\n{explain_problems(error, DeclaredSource)}") from None
+        raise InvalidInput("\n".join([f"{path}:", *_explained(error, content)])) from None
     for source in declared:
         _check(path, source)
     return declared
+
+
+def _explained(error: ValidationError, content: Any) -> Iterator[str]:
+    """What is wrong, with the names of the sources."""
+    for problem in error.errors():
+        match problem["loc"]:
+            case ("sources", int(position), *place):
+                declared = content["sources"][position]
+                name = declared.get("name") if isinstance(declared, dict) else None
+                message = message_of(problem, DeclaredSource.model_fields)
+                yield f"{name or f'source {position + 1}'}: {sentence(name_of(place), message)}"
+            case place:
+                yield sentence(name_of(place), message_of(problem))
 
 
 def _parse(suffix: str, text: bytes) -> Any:
@@ -115,7 +137,7 @@ def _check(path: Path, source: DeclaredSource) -> None:
         ) from None
 
 
-class Action(StrEnum):
+class SourceAction(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     # declared before, but nothing of it is published yet
@@ -127,9 +149,11 @@ class Action(StrEnum):
 class Planned:
     """The effect of a file on one source; `changes` lists each value before and after."""
 
-    action: Action
+    action: SourceAction
     declared: DeclaredSource
     changes: Sequence[str] = ()
+    # the job that is crawling it already
+    active_job: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +164,7 @@ class Applied:
     """
 
     source_id: str
-    action: Action
+    action: SourceAction
     job_id: UUID
     job_is_new: bool
 
@@ -149,25 +173,25 @@ async def plan_sources(
     database: Database, settings: Settings, declared: Sequence[DeclaredSource]
 ) -> list[Planned]:
     """Compare; changes nothing. Sources that are not in the file are left as they are."""
-    return [await _plan(database, settings, source) for source in declared]
+    found = await sources.find_sources(database, [each.source_id for each in declared])
+    return [_plan(settings, each, found.get(each.source_id)) for each in declared]
 
 
-async def _plan(database: Database, settings: Settings, declared: DeclaredSource) -> Planned:
-    try:
-        found = await sources.get_source(database, declared.source_id)
-    except NotFound:
+def _plan(settings: Settings, declared: DeclaredSource, found: Source | None) -> Planned:
+    if found is None:
         schedule = [f"schedule: {_when(declared.refreshes())}"] if declared.schedule else []
         values = _values(_payload(declared, settings))
-        return Planned(Action.CREATE, declared, [*values, *schedule])
+        return Planned(SourceAction.CREATE, declared, [*values, *schedule])
     changes = _differences(found, declared, settings)
     if changes:
-        return Planned(Action.CHANGE, declared, changes)
+        return Planned(SourceAction.CHANGE, declared, changes, found.active_job)
     waits = found.published_number is None and found.active_job is None
-    return Planned(Action.CRAWL if waits else Action.KEEP, declared)
+    action = SourceAction.CRAWL if waits else SourceAction.KEEP
+    return Planned(action, declared, active_job=found.active_job)
 
 
 def _payload(declared: DeclaredSource, settings: Settings) -> dict[str, Any]:
-    sealed = seal_options(declared.options(), Vault(settings))
+    sealed = encrypt_secrets(declared.options(), Vault(settings))
     return sealed.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -202,23 +226,28 @@ def _when(schedule: Schedule) -> str:
 async def apply_plan(
     database: Database, settings: Settings, planned: Sequence[Planned]
 ) -> list[Applied]:
-    """Do what was planned, each source in one transaction; applying again changes nothing."""
-    todo = [each for each in planned if each.action is not Action.KEEP]
-    return [await _apply(database, settings, each) for each in todo]
-
-
-async def _apply(database: Database, settings: Settings, planned: Planned) -> Applied:
-    declared = planned.declared
-    options = declared.options()
+    """Do what was planned, in one transaction; applying again changes nothing."""
+    todo = [each for each in planned if each.action is not SourceAction.KEEP]
     async with database.transaction() as connection:
-        here = InTransaction(database, connection)
-        source = await sources.declare_source(
-            here,
-            declared.source_id,
-            base_url=options.seeds[0],
-            kind=KIND,
-            payload=_payload(declared, settings),
-            schedule=declared.refreshes(),
+        transaction = InTransaction(database, connection)
+        found = await sources.declare_sources(
+            transaction, [_declaration(each, settings) for each in todo]
         )
-        asked = await start_refresh(here, settings, LOCAL, source)
-    return Applied(source.id, planned.action, asked.job.id, asked.created)
+        declared = [found[each.declared.source_id] for each in todo]
+        queue = Queue(transaction, settings)
+        asked = await sources.enqueue_refreshes(queue, declared, actor=LOCAL.actor)
+    return [
+        Applied(each.declared.source_id, each.action, started.job.id, started.created)
+        for each, started in zip(todo, asked, strict=True)
+    ]
+
+
+def _declaration(planned: Planned, settings: Settings) -> SourceDeclaration:
+    declared = planned.declared
+    return SourceDeclaration(
+        id=declared.source_id,
+        base_url=declared.options().seeds[0],
+        kind=KIND,
+        payload=_payload(declared, settings),
+        schedule=declared.refreshes(),
+    )

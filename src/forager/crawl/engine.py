@@ -5,44 +5,50 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from urllib.parse import urlsplit
+from functools import partial
 
-from forager.clock import wait_for_event
+from forager.clock import local_time, wait_for_event
 from forager.crawl.batch import Batch, Committer
-from forager.crawl.ending import Ending
 from forager.crawl.extraction.rereading import BoilerplateLearner
-from forager.crawl.frontier.entry import Entry
-from forager.crawl.frontier.scope import ScopeMode
-from forager.crawl.frontier.window import Rests, Window
-from forager.crawl.ledger import CARRIED_OVER
-from forager.crawl.options import CrawlOptions
-from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
+from forager.crawl.finalization import Finalization
+from forager.crawl.frontier.entry import FrontierEntry
+from forager.crawl.frontier.window import Window
+from forager.crawl.limits import CrawlLimits
+from forager.crawl.settlement import Deferred, Postponed, Settlement, Visit
 from forager.crawl.store import frontier as store
-from forager.crawl.visitor import Visitor
-from forager.errors import ErrorKind
+from forager.crawl.visitor import HostRequest, Visitor
+from forager.fetch.budgets.terms import CrawlTerms
+from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.render import store as render_store
-from forager.render.store import Lesson
+from forager.render.store import ShapeStats
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
 BATCH_BYTES = 32 * 1024 * 1024
 # limit for pages that are read and not committed yet; beyond it, none are fetched
 BYTES_WAITING = 4 * BATCH_BYTES
-BATCH_SECONDS = 1.0
+# how long settled pages wait for a full batch, and at most while a host has nothing else to fetch
+BATCH_SECONDS = 5.0
+STARVING_SECONDS = 1.0
+# beside many crawls a batch waits longer, so that all of them together make about this many commits
+# per second; what a kill costs grows with it
+COMMITS_PER_SECOND = 40
+LONGEST_BATCH_SECONDS = 25.0
 # visits that may wait for a browser beside all others
 RENDER_ROOM = 50
-DEFAULT_CONCURRENCY = 5
-# a crawl of many hosts may talk to several of them at once
-HOSTS_AT_ONCE = 8
-RETRY_LOOK = 0.5
+# hosts whose connections may all be in use at a time
+MANY_HOSTS = 100
+# how long the engine waits at most before it checks limits again
+LONGEST_PAUSE = 2.0
+# a wait that is worth saying in a report
+LONG_WAIT = 1.0
 # if nothing can be done for longer than this, the job is given back until then
 LONGEST_WAIT = 60.0
-# a refresh whose first pages all fail, this many, is of a site that is down
-SITE_IS_DOWN = 20
-# fewer for network errors on the only host of a crawl: the delays between its requests grow
-SITE_IS_UNREACHABLE = 5
+
+RETRIES_WAIT = "URLs are waiting to be tried again"
+SHORTEST_PAUSE = 0.01
 
 FINISHED = Completed("finished")
 
@@ -50,7 +56,7 @@ FINISHED = Completed("finished")
 class Engine:
     """Runs one crawl from its last commit to its end, a pause, or a reason to wait.
 
-    Nothing is in memory alone: entries that are under way, resting or settled but not committed
+    Nothing is in memory alone: entries that are under way, deferred or settled but not committed
     are still in the frontier, and the next run reads them from there.
     """
 
@@ -59,7 +65,7 @@ class Engine:
         committer: Committer,
         window: Window,
         visitor: Visitor,
-        ending: Ending,
+        finalization: Finalization,
         learner: BoilerplateLearner,
     ) -> None:
         self._committer = committer
@@ -67,13 +73,14 @@ class Engine:
         self._options = options = committer.options
         self._state = state = committer.state
         self._window = window
+        self._queues = window.queues
         self._visitor = visitor
-        self._ending = ending
+        self._finalization = finalization
         self._learner = learner
+        self._limits = CrawlLimits(options)
         self._page_limit = options.page_limit
-        self._concurrency = _concurrency(options)
-        self._has_one_host = len({urlsplit(url).netloc for url in options.urls}) == 1
-        self._visits: set[asyncio.Task[Visit]] = set()
+        self._connections = CrawlTerms(concurrency=options.concurrency).connections
+        self._visits: dict[asyncio.Task[Visit], FrontierEntry] = {}
         self._failure: BaseException | None = None
         self._settled: list[Settlement | Postponed] = []
         # bytes of these pages, which the ledger does not count yet
@@ -83,18 +90,18 @@ class Engine:
         self._committing_pages = 0
         # how many entries of each depth are under way or not committed yet
         self._depths: Counter[int] = Counter()
-        self._rests = Rests()
-        # there are entries, but none that may be fetched now
+        # the hosts that could be requested have only entries that are too deep for now
         self._blocked = False
-        # until when nothing can be fetched, by the local clock, and why
-        self._idle_until: tuple[float, str] | None = None
-        self._retry_look = 0.0
+        # when the first postponed entry is due, by the local clock; None: there is none
+        self._retry_at: float | None = 0.0
+        self._waits_for_retry = False
         self._changed = asyncio.Event()
         self._started = time.monotonic() - state.seconds
 
     async def run(self) -> Outcome:
         stopping = asyncio.ensure_future(self._context.stopping.wait())
         stopping.add_done_callback(lambda _: self._changed.set())
+        self._visitor.sender.budgets.on_slot = self._paced
         try:
             return await self._run()
         finally:
@@ -108,13 +115,13 @@ class Engine:
             self._state.seconds = time.monotonic() - self._started
             if self._context.stopping.is_set():
                 return await self._leave(Stopped())
-            reached = self._limit_reached()
+            reached = self._limits.reached(self._state, self._bytes_waiting)
             if reached is not None:
                 return await self._finish(Completed(reached))
-            if self._site_is_down():
+            if self._limits.site_is_down(self._state.ledger):
                 return await self._finish(FINISHED)
-            if (lesson := self._visitor.rendering.left_to_others) is not None:
-                return await self._hand_over(lesson)
+            if (shape_stats := self._visitor.rendering.needs_browser_worker) is not None:
+                return await self._hand_over(shape_stats)
             await self._read_frontier()
             self._launch()
             await self._commit_if_due()
@@ -125,55 +132,66 @@ class Engine:
                 outcome = await self._idle()
                 if outcome is not None:
                     return outcome
-            await self._nap()
+            await self._wait_for_change()
 
     def wait(self) -> HostWait | None:
         """The reason why the crawl waits if nothing is under way."""
-        if self._idle_until is None or self._visits:
+        if self._visits:
             return None
-        until, reason = self._idle_until
-        return HostWait(reason, max(0.0, until - time.monotonic()))
+        waits = self._queues.waits()
+        if not waits and self._retry_at is not None and self._waits_for_retry:
+            waits = [(self._retry_at - local_time(), RETRIES_WAIT)]
+        seconds, reason = min(waits, default=(0.0, ""))
+        return HostWait(reason, seconds) if seconds >= LONG_WAIT else None
 
     # --- what comes next ------------------------------------------------------------------
 
-    def _limit_reached(self) -> str | None:
-        options, ledger, limit = self._options, self._state.ledger, self._page_limit
-        if limit is not None and ledger.listed >= limit:
-            return "max pages" if limit == options.max_pages else "page quota"
-        fetched = ledger.bytes_fetched + self._bytes_waiting
-        if options.max_bytes is not None and fetched >= options.max_bytes:
-            return "max bytes"
-        if options.max_time is not None and self._state.seconds >= options.max_time:
-            return "max time"
-        return None
-
-    def _site_is_down(self) -> bool:
-        """Every page failed so far; the links of earlier versions would lead to all the others."""
-        ledger = self._state.ledger
-        if ledger.pages:
-            return False
-        reasons = ledger.reasons.get(CARRIED_OVER, Counter())
-        unreachable = self._has_one_host and reasons[ErrorKind.NETWORK] == ledger.carried_over
-        return ledger.carried_over >= (SITE_IS_UNREACHABLE if unreachable else SITE_IS_DOWN)
-
     async def _read_frontier(self) -> None:
         await self._window.refill()
-        now = time.monotonic()
-        if now >= self._retry_look:
-            self._retry_look = now + RETRY_LOOK
+        if self._retry_at is not None and local_time() >= self._retry_at:
             await self._window.add_retries()
+            await self._find_next_retry()
+
+    async def _find_next_retry(self) -> None:
+        seconds = await self._context.database.run(
+            store.select_next_retry, self._context.lease.job_id, besides=self._window.retrying
+        )
+        self._retry_at = None if seconds is None else local_time() + max(0.0, seconds)
 
     def _launch(self) -> None:
-        self._blocked = False
+        self._blocked, deepest = False, self._deepest()
         while self._room() > 0:
-            entry = self._next_entry()
+            entry = self._queues.take(deepest)
             if entry is None:
+                next_at = self._queues.next_at()
+                self._blocked = next_at is not None and next_at <= local_time()
                 return
             self._depths[entry.depth] += 1
-            self._idle_until = None
-            task = asyncio.create_task(self._visitor.visit(entry))
-            self._visits.add(task)
+            self._waits_for_retry = False
+            request = HostRequest(partial(self._queues.sent, entry), partial(self._ended, entry))
+            task = asyncio.create_task(self._visitor.visit(entry, request))
+            self._visits[task] = entry
             task.add_done_callback(self._arrived)
+
+    def _deepest(self) -> int | None:
+        """With a depth limit, a level is fetched only after the level before it is committed.
+
+        Otherwise a page could count as too deep because a shorter path to it was slower.
+        """
+        if self._options.max_depth is None:
+            return None
+        under_way = min((depth for depth, count in self._depths.items() if count > 0), default=None)
+        waiting = self._window.least_depth()
+        return min((depth for depth in (under_way, waiting) if depth is not None), default=None)
+
+    def _paced(self, host: str, pace: HostPace) -> None:
+        self._queues.paced(host, pace)
+        self._changed.set()
+
+    def _ended(self, entry: FrontierEntry) -> None:
+        """The request of a visit has ended: its host may get the next one."""
+        self._queues.fetched(entry)
+        self._changed.set()
 
     def _room(self) -> int:
         """Visits that may still be started: what a kill would cost stays bounded by this."""
@@ -182,7 +200,8 @@ class Engine:
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         # rendered pages have separate slots: they are slow, and must not delay others
         rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)
-        room = self._concurrency + BATCH_SIZE + rendered - taken
+        hosts = min(MANY_HOSTS, max(1, self._queues.hosts))
+        room = self._connections * hosts + BATCH_SIZE + rendered - taken
         wanted = self._pages_wanted()
         if wanted is None:
             return room
@@ -197,32 +216,11 @@ class Engine:
         left = None if limit is None else limit - listed
         return min((each for each in (missing, left) if each is not None), default=None)
 
-    def _next_entry(self) -> Entry | None:
-        entry = self._rests.over() or self._window.take()
-        while entry is not None and self._rests.concerns(entry):
-            if not self._rests.put_aside(entry):
-                break
-            entry = self._window.take()
-        if entry is None or not (self._rests.concerns(entry) or self._is_too_early(entry)):
-            return entry
-        self._window.put_back(entry)
-        self._blocked = True
-        return None
-
-    def _is_too_early(self, entry: Entry) -> bool:
-        """With a depth limit, a level is fetched only after the level before it is committed.
-
-        Otherwise a page could count as too deep because a shorter path to it was slower.
-        """
-        if self._options.max_depth is None:
-            return False
-        return any(depth < entry.depth for depth in +self._depths)
-
     # --- what comes back --------------------------------------------------------------------
 
     def _arrived(self, task: asyncio.Task[Visit]) -> None:
-        self._visits.discard(task)
-        self._changed.set()
+        entry = self._visits.pop(task)
+        self._ended(entry)
         if task.cancelled():
             return
         error = task.exception()
@@ -233,9 +231,9 @@ class Engine:
         self._take_in(task.result())
 
     def _take_in(self, visit: Visit) -> None:
-        if isinstance(visit, Resting):
+        if isinstance(visit, Deferred):
             self._depths[visit.entry.depth] -= 1
-            self._rests.add(visit)
+            self._queues.defer(visit.entry, visit.seconds, visit.reason)
             return
         if not self._settled:
             self._oldest = time.monotonic()
@@ -256,10 +254,26 @@ class Engine:
             self._start_commit()
 
     def _due(self) -> bool:
-        full = len(self._settled) >= BATCH_SIZE or self._bytes_waiting >= BATCH_BYTES
-        # with nothing left to launch, the crawl waits for the links of these pages
-        starving = not self._visits or not len(self._window)
-        return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
+        if len(self._settled) >= BATCH_SIZE or self._bytes_waiting >= BATCH_BYTES:
+            return True
+        age = time.monotonic() - self._oldest
+        return self._is_starving() or age >= self._max_batch_age()
+
+    def _is_starving(self) -> bool:
+        """Whether the crawl waits for the links of settled pages, or for their commit."""
+        if not len(self._window):
+            return True
+        # the entries that are left are too deep, or beyond a limit
+        return not self._visits and (self._blocked or self._room() <= 0)
+
+    def _max_batch_age(self) -> float:
+        """How long a batch may wait: not long if one of its hosts has nothing else to fetch."""
+        hosts = (self._queues.of_entry(visit.entry) for visit in self._settled)
+        is_any_empty = any(not host.entries for host in hosts)
+        if is_any_empty:
+            return STARVING_SECONDS
+        share = self._context.shared.jobs / COMMITS_PER_SECOND
+        return min(max(BATCH_SECONDS, share), LONGEST_BATCH_SECONDS)
 
     def _start_commit(self) -> None:
         """Start a commit. Only writing awaits, so the frontier is not read in between."""
@@ -292,6 +306,9 @@ class Engine:
         for visit in visits:
             if isinstance(visit, Settlement):
                 self._visitor.committed(visit)
+            else:
+                retry_at = local_time() + visit.seconds
+                self._retry_at = min(retry_at, self._retry_at or retry_at)
 
     # --- ends -----------------------------------------------------------------------------------
 
@@ -300,35 +317,34 @@ class Engine:
 
     async def _idle(self) -> Outcome | None:
         """Finish, or wait for a host or a retry, when nothing is under way."""
-        if not self._window.exhausted and not self._blocked:
-            return None
-        waits = self._rests.waits()
-        retry = await self._context.database.run(
-            store.select_next_retry, self._context.lease.job_id, besides=self._window.retrying
-        )
-        if retry is not None:
-            waits.append((retry, "URLs are waiting to be tried again"))
+        waits = self._queues.waits()
+        if not waits:
+            if not self._window.exhausted:
+                return None
+            await self._find_next_retry()
+            self._waits_for_retry = True
+        if self._retry_at is not None:
+            waits.append((self._retry_at - local_time(), RETRIES_WAIT))
         if not waits:
             return await self._finish(FINISHED)
         seconds, reason = min(waits)
-        self._idle_until = (time.monotonic() + seconds, reason)
         return await self._leave(Waiting(seconds, reason)) if seconds > LONGEST_WAIT else None
 
     async def _finish(self, outcome: Outcome) -> Outcome:
         await self._leave(outcome)
         await self._learner.finish()
-        await self._ending.settle()
+        await self._finalization.settle()
         if outcome is FINISHED:
-            await self._ending.expect_a_page()
+            await self._finalization.expect_a_page()
         return outcome
 
-    async def _hand_over(self, lesson: Lesson) -> Outcome:
-        """Leave the crawl to a worker with a browser: the lesson keeps the others from it."""
+    async def _hand_over(self, shape_stats: ShapeStats) -> Outcome:
+        """Leave the crawl to a worker with a browser: the stats keep the others from it."""
         await self._leave(Stopped())
         source = self._context.job.source_id
         assert source is not None
         async with self._context.commit() as connection:
-            await render_store.upsert_lessons(connection, source, [lesson])
+            await render_store.upsert_shape_stats(connection, source, [shape_stats])
         return Waiting(0.0, "some pages need a worker with a browser")
 
     async def _leave(self, outcome: Outcome) -> Outcome:
@@ -348,18 +364,25 @@ class Engine:
             visit.cancel()
         await asyncio.gather(*visits, return_exceptions=True)
 
-    async def _nap(self) -> None:
-        """Wait until something arrives, or until retries and limits are checked again."""
-        await wait_for_event(self._changed, RETRY_LOOK)
+    async def _wait_for_change(self) -> None:
+        """Wait until something arrives, a host may be requested, or a limit has to be checked."""
+        await wait_for_event(self._changed, self._pause())
         self._changed.clear()
+
+    def _pause(self) -> float:
+        now, monotonic = local_time(), time.monotonic()
+        pauses = [LONGEST_PAUSE]
+        next_at = self._queues.next_at()
+        if next_at is not None and not self._blocked and self._room() > 0:
+            pauses.append(next_at - now)
+        if self._retry_at is not None:
+            pauses.append(self._retry_at - now)
+        if self._settled and self._committing is None:
+            pauses.append(self._oldest + self._max_batch_age() - monotonic)
+        if self._options.max_time is not None:
+            pauses.append(self._started + self._options.max_time - monotonic)
+        return max(SHORTEST_PAUSE, min(pauses))
 
 
 def _size(visit: Settlement | Postponed) -> int:
     return visit.size or 0 if isinstance(visit, Settlement) else 0
-
-
-def _concurrency(options: CrawlOptions) -> int:
-    if options.concurrency is not None:
-        return options.concurrency
-    many = options.scope is ScopeMode.DOMAIN or len(options.urls) > 1
-    return DEFAULT_CONCURRENCY * (HOSTS_AT_ONCE if many else 1)

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 from uuid import UUID
 
 from forager.archive.reader import ExportReport, read_response, warc_parts
-from forager.archive.record import ArchiveError, Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.crawl.options import ExportFormat
+from forager.archive.warc_record import ArchiveError, Codec
+from forager.crawl.options import CrawlExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
 from forager.crawl.url_lists import UrlFilter
@@ -34,21 +34,24 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class CrawlExport:
     """Contents of an export. `codec` is for WARC, `body` for the other formats."""
 
-    format: ExportFormat
+    format: CrawlExportFormat
     outcomes: tuple[Outcome, ...] = tuple(Outcome)
     body: bool = False
     codec: Codec | None = Codec.GZIP
 
 
-async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
+async def export_size(database: Database, job_id: UUID, wanted: CrawlExport) -> int:
     """The number of rows, responses or pages of an export."""
-    if wanted.format is ExportFormat.MARKDOWN:
+    if wanted.format is CrawlExportFormat.MARKDOWN:
         return (await job_export(database, job_id)).pages
     return await database.run(
-        store.count_settled, job_id, wanted.outcomes, archived=wanted.format is ExportFormat.WARC
+        store.count_settled,
+        job_id,
+        wanted.outcomes,
+        archived=wanted.format is CrawlExportFormat.WARC,
     )
 
 
@@ -56,18 +59,18 @@ async def export_job(
     database: Database,
     storage: Storage,
     job_id: UUID,
-    wanted: Export,
+    wanted: CrawlExport,
     file: BinaryIO,
     progress: Progress = lambda _: None,
 ) -> ExportReport:
     """Write an export. Memory does not grow with the job."""
     report, expected = ExportReport(), 0
-    if wanted.format is ExportFormat.WARC:
+    if wanted.format is CrawlExportFormat.WARC:
         expected = await export_size(database, job_id, wanted)
     async for part in export_stream(database, storage, job_id, wanted, progress, report):
         file.write(part)
     file.flush()
-    if wanted.format is ExportFormat.WARC:
+    if wanted.format is CrawlExportFormat.WARC:
         _compare(job_id, expected, report)
     return report
 
@@ -76,15 +79,15 @@ async def export_stream(
     database: Database,
     storage: Storage,
     job_id: UUID,
-    wanted: Export,
+    wanted: CrawlExport,
     progress: Progress = lambda _: None,
     report: ExportReport | None = None,
 ) -> AsyncIterator[bytes]:
     """The bytes of an export, a part at a time; unreadable responses are left out."""
     report = report or ExportReport()
-    if wanted.format is ExportFormat.MARKDOWN:
+    if wanted.format is CrawlExportFormat.MARKDOWN:
         parts = zip_parts(database, await job_export(database, job_id), progress)
-    elif wanted.format is ExportFormat.WARC:
+    elif wanted.format is CrawlExportFormat.WARC:
         refs = _archived_responses(database, job_id, wanted.outcomes, progress)
         parts = warc_parts(storage, refs, wanted.codec, {"isPartOf": str(job_id)}, report)
     else:
@@ -99,7 +102,7 @@ async def _rows(
     database: Database,
     storage: Storage,
     job_id: UUID,
-    wanted: Export,
+    wanted: CrawlExport,
     progress: Progress,
     report: ExportReport,
 ) -> AsyncIterator[list[dict[str, Any]]]:

@@ -89,7 +89,7 @@ class Foreground:
 
     def stop_at_once(self) -> None:
         """Do not wait for the runner: what it has not committed goes back to the frontier."""
-        for runner in self._supervisor.runners.values():
+        for runner in self._supervisor.runners.all:
             runner.kill("stopped by the user")
 
     async def _pause(self) -> None:

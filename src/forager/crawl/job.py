@@ -3,51 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.segment import job_owner
 from forager.archive.writer import ArchiveWriter
-from forager.crawl.activity import Activity
+from forager.crawl.activity import Activity, ActivityReports
 from forager.crawl.batch import Committer
-from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.rereading import BoilerplateLearner, Rereading
+from forager.crawl.finalization import Finalization
 from forager.crawl.frontier.discovery import Discovery
-from forager.crawl.frontier.scope import Scope, ScopeMode
+from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
 from forager.crawl.frontier.window import START, Window
-from forager.crawl.judge import Judge
+from forager.crawl.gate import join_gate
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
-from forager.crawl.options import POOL, CrawlOptions, crawl_options
+from forager.crawl.options import crawl_options
+from forager.crawl.outcomes import OutcomeRules
 from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import open_rendering
-from forager.crawl.service import default_source, open_options, seal_options
+from forager.crawl.service import decrypt_secrets, default_source, encrypt_secrets
 from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
 from forager.crawl.visitor import Visitor
-from forager.db.database import Database
-from forager.db.ids import new_id
+from forager.db.database import Connection, Database
+from forager.documents.store.removal import abandon_building
 from forager.documents.writer import GenerationWriter
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, InvalidInput, LeaseLost
 from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.hosts import host_of
-from forager.extract.urls import NormalisedUrl
-from forager.fetch.budgets.budget import Budgets
-from forager.fetch.client import Client, ClientOptions
-from forager.fetch.connector import PoolSize
-from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.record import ProxySpec
-from forager.fetch.proxies.service import ProxyPool, proxy_guard
+from forager.extract.urls import NormalizedUrl
 from forager.fetch.response import agent_header
-from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
@@ -58,22 +52,25 @@ from forager.settings import Settings
 async def crawl(context: JobContext) -> Outcome:
     """Run a crawl from its last commit, and record the error that ends the run, if one does."""
     try:
-        if (busy := await adopt(context)) is not None:
+        if (busy := await prepare_job(context)) is not None:
             return busy
         async with AsyncExitStack() as stack:
             parts = await _put_together(context, stack)
-            async with parts.activity.reported():
+            reports = await context.shared.get(
+                "activity", lambda: ActivityReports(context.database)
+            )
+            async with reports.reported(parts.activity):
                 outcome = await parts.run()
-            await parts.activity.leave(outcome)
+            if not isinstance(outcome, Completed):
+                await parts.activity.leave(outcome)
             return outcome
     except (LeaseLost, DatabaseUnavailable, DiskFull):
         raise  # the run is resumed, or another one has taken over
     except Exception as error:
-        from forager.tasks.causes import cause_of
-        from forager.tasks.store.errors import insert_job_error
+        from forager.failures.service import record_job_error
 
         with suppress(DatabaseUnavailable, DiskFull):
-            await context.database.run(insert_job_error, context.job.id, cause_of(error), None)
+            await record_job_error(context.database, context.job.id, error)
         raise
 
 
@@ -83,7 +80,7 @@ class _Crawl:
 
     committer: Committer
     visitor: Visitor
-    ending: Ending
+    finalization: Finalization
     learner: BoilerplateLearner
     seeding: Seeding
     activity: Activity
@@ -102,8 +99,9 @@ class _Crawl:
             await self._seed(last=True)
             outcome = await self._fetch()
         if isinstance(outcome, Completed):
-            await self._complete()
-            return replace(outcome, finish=self.committer.pages.publish)
+            near = await self.committer.pages.complete()
+            state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
+            return replace(outcome, finish=self._finish)
         return outcome
 
     async def _remember(self) -> None:
@@ -132,104 +130,96 @@ class _Crawl:
 
     async def _fetch(self) -> Outcome:
         context = self.committer.context
-        window = Window(context.database, context.lease.job_id)
-        engine = Engine(self.committer, window, self.visitor, self.ending, self.learner)
+        options = self.committer.options
+        many_hosts = options.scope is ScopeMode.DOMAIN or len(set(map(host_of, options.seeds))) > 1
+        window = Window(context.database, context.lease.job_id, many_hosts=many_hosts)
+        engine = Engine(self.committer, window, self.visitor, self.finalization, self.learner)
         self.activity.idle_wait = engine.wait
         return await engine.run()
 
-    async def _complete(self) -> None:
-        """Compute what needs all pages of the generation."""
-        near = await self.committer.pages.complete()
-        self.committer.state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
-        async with self.committer.context.commit() as connection:
-            await self.committer.write_state(connection)
+    async def _finish(self, connection: Connection) -> str | None:
+        """Publish the generation, in the transaction that completes the job."""
+        await self.committer.write_state(connection)
+        return await self.committer.pages.publish(connection)
 
 
 async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
-    options = open_options(crawl_options(context.job.payload), Vault(context.settings))
+    options = decrypt_secrets(crawl_options(context.job.payload), Vault(context.settings))
     agent = agent_header(context.settings, options.user_agent)
     state = await _load_state(context)
-    more_seeds = tuple(NormalisedUrl(url) for url in state.more_seeds)
+    more_seeds = tuple(NormalizedUrl(url) for url in state.more_seeds)
     seeds = (*first_urls(options), *more_seeds)
     scope = scope_of(options, more_seeds)
     discovery = Discovery(scope, state.ledger, next_seq=state.next_seq)
-    client, proxies = await _client(context, stack, options, agent)
-    budgets = await stack.enter_async_context(
-        Budgets(
-            context.database,
-            holder=new_id(),
-            delay=options.delay,
-            concurrency=options.concurrency,
-        )
-    )
-    sender = Sender(client, budgets, proxies)
-    robots = RobotsGate(context.database, sender, user_agent=agent, ignore=options.ignore_robots)
+    gate = await join_gate(context, stack, options, agent)
     writer = (
         await GenerationWriter.open(context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION)
         if options.documents
         else None
     )
-    pool = await stack.enter_async_context(
-        ExtractionPool(
-            SandboxLimits.of_pages(context.settings),
-            seeds=seeds,
-            scope=options.scope,
-            agent=product_token(agent),
-            documents=options.documents,
-            products=options.products,
-            parser_modules=context.settings.parser_modules,
-            repeated=None if writer is None else writer.repeated,
-        )
+    extraction = await context.shared.get("extraction", partial(_extraction, context.settings))
+    context.shared.backlog = lambda: extraction.waiting
+    extractor = extraction.extractor(
+        seeds=seeds,
+        scope=options.scope,
+        agent=product_token(agent),
+        documents=options.documents,
+        products=options.products,
+        repeated=None if writer is None else writer.repeated,
     )
+    stack.callback(extractor.close)
     archive = _archive_writer(context, agent)
     stack.push_async_callback(archive.close)
-    judge = Judge(options, scope)
+    outcomes = OutcomeRules(options, scope)
     pages = Pages(writer, scope)
     storage = archive_options(context.settings).open()
-    rereading = Rereading(context.database, storage, pool, pages)
-    committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
-    rendering = await open_rendering(context, stack, options, robots=robots, user_agent=agent)
+    rereading = Rereading(context.database, storage, extractor, pages)
+    committer = Committer(context, options, state, discovery, archive, pages, extractor.add_seed)
+    rendering = await open_rendering(context, options, robots=gate.robots, user_agent=agent)
     visitor = Visitor(
         context,
-        judge,
-        sender,
-        robots,
-        pool,
+        outcomes,
+        gate.sender,
+        gate.robots,
+        extractor,
         pages,
         rendering,
         CarryOver(pages, options, context.settings),
+        committer.writing,
     )
     return _Crawl(
         committer,
         visitor,
-        Ending(context, options, state, committer, rereading),
-        BoilerplateLearner(context, storage, pool, writer),
-        Seeding(context, options, state, discovery, committer, robots),
-        Activity(context, state, budgets, robots),
+        Finalization(context, options, state, committer, rereading),
+        BoilerplateLearner(context, storage, extractor, writer),
+        Seeding(context, options, state, discovery, committer, gate.robots),
+        Activity(context, state, gate.budgets, gate.robots),
     )
 
 
-async def _client(
-    context: JobContext, stack: AsyncExitStack, options: CrawlOptions, agent: str
-) -> tuple[Client, ProxyPool | None]:
-    """The client of a crawl, and the pool of proxies if the crawl wants to use it."""
-    plain = client_options(options, agent)
-    if options.proxy != POOL:
-        return await stack.enter_async_context(Client(plain)), None
-    guard = await proxy_guard(context.database)
-    settings = context.settings
-    proxies = ProxyPool(context.database, Vault(settings), guard, region=settings.region)
-    await stack.enter_async_context(proxies)
-    client = Client(replace(plain, proxy_guard=guard))
-    return await stack.enter_async_context(client), proxies
+def _extraction(settings: Settings) -> ExtractionPool:
+    return ExtractionPool(SandboxLimits.of_pages(settings), settings.parser_modules)
+
+
+def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
+    job_id, lease = context.lease.job_id, context.lease.number
+    register = partial(_register_segment, context.database, job_id)
+    owner = job_owner(job_id)
+    return ArchiveWriter.of(context.settings, owner, lease, register, user_agent=agent)
+
+
+async def _register_segment(database: Database, job_id: UUID, name: str) -> None:
+    await database.run(archive_store.register_segment, name, job_id)
 
 
 async def _load_state(context: JobContext) -> CrawlState:
+    """The state of the last commit. Without one, the crawl starts from its seed URLs."""
     row = await context.database.run(state_rows.select_state, context.lease.job_id)
     if row is not None:
         return state_from(row)
     async with context.commit() as connection:
-        await state_rows.insert_state(connection, context.lease.job_id)
+        await state_rows.start_over(connection, context.lease.job_id)
+        await abandon_building(connection, context.lease.job_id)
     return CrawlState()
 
 
@@ -250,62 +240,11 @@ async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited
         yield pending
 
 
-def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
-    return ClientOptions(
-        user_agent=agent,
-        guard=GuardPolicy(allow_private=options.allow_private),
-        headers=options.headers,
-        trusts=_trusts(options),
-        proxy=ProxySpec.parse(options.proxy) if options.proxy not in (None, POOL) else None,
-        pool=PoolSize(total=max(100, 2 * (options.concurrency or 0))),
-    )
-
-
-@asynccontextmanager
-async def open_gate(
-    database: Database, settings: Settings, options: CrawlOptions, *, ignore_robots: bool = False
-) -> AsyncIterator[RobotsGate]:
-    """Requests outside of a crawl, within the budgets of their hosts, and robots.txt."""
-    agent = agent_header(settings, options.user_agent)
-    async with (
-        Client(client_options(options, agent)) as client,
-        Budgets(
-            database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
-        ) as budgets,
-    ):
-        sender = Sender(client, budgets)
-        yield RobotsGate(database, sender, user_agent=agent, ignore=ignore_robots)
-
-
-def _trusts(options: CrawlOptions) -> Callable[[str], bool]:
-    """Limit custom headers to the sites of the seeds, excluding sites they redirect to.
-
-    Nor for the same names without encryption, unless they were asked for like that.
-    """
-    mode = ScopeMode.DOMAIN if options.scope is ScopeMode.DOMAIN else ScopeMode.HOST
-    scope = Scope(options.seeds, mode)
-    schemes = ("http:", "https:") if any(s.startswith("http:") for s in options.seeds) else "https:"
-    return lambda url: url.startswith(schemes) and scope.outside(url) is None
-
-
-def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
-    options = archive_options(context.settings)
-    job_id = context.lease.job_id
-    return ArchiveWriter(
-        options.open(),
-        owner=job_owner(job_id),
-        lease=context.lease.number,
-        register=lambda name: context.database.run(archive_store.register_segment, name, job_id),
-        info={"http-header-user-agent": agent},
-        segment_limit=options.segment_bytes,
-    )
-
-
 # how long a job waits for the active job of its source
 BUSY_DELAY = 60.0
 
 
-async def adopt(context: JobContext) -> Waiting | None:
+async def prepare_job(context: JobContext) -> Waiting | None:
     """Check the payload, seal its secrets and assign the source; wait if the source is busy."""
     job = context.job
     if job.source_id is not None:
@@ -315,7 +254,7 @@ async def adopt(context: JobContext) -> Waiting | None:
     except InvalidInput as error:
         raise GiveUp(f"the payload is not valid: {error.message}") from None
     source = default_source(options)
-    payload = seal_options(options, Vault(context.settings)).model_dump(
+    payload = encrypt_secrets(options, Vault(context.settings)).model_dump(
         mode="json", exclude_defaults=True
     )
     if not await context.assign_source(source, host=host_of(options.seeds[0]), payload=payload):

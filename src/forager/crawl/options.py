@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -17,14 +16,14 @@ from pydantic import (
 )
 
 from forager.crawl.frontier.scope import ScopeMode
-from forager.errors import ForagerError, InvalidInput
-from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
+from forager.errors import ForagerError, InvalidInput, error_text
+from forager.extract.urls import NormalizedUrl, Refusal, normalize, with_scheme
 from forager.extract.wildcard import Pattern
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import header_refusal
-from forager.hints import unknown_name
 from forager.settings.crawling import RenderMode
-from forager.settings.values import LARGEST_BIGINT, PlainText
+from forager.settings.values import LARGEST_BIGINT, HeaderValue, PlainText
+from forager.validation import sentences
 
 MAX_SEEDS = 10_000
 MAX_PATTERNS = 1000
@@ -131,7 +130,7 @@ class CrawlChoices(BaseModel):
         title="Retry delay (s)",
         description="Seconds before the first retry of a URL; doubles with each retry.",
     )
-    user_agent: Annotated[PlainText, Field(min_length=1, max_length=500)] | None = Field(
+    user_agent: Annotated[HeaderValue, Field(min_length=1, max_length=500)] | None = Field(
         default=None,
         title="User agent",
         description="User-Agent header; the setting of the installation by default.",
@@ -238,7 +237,7 @@ class CrawlOptions(CrawlChoices):
     @model_validator(mode="before")
     @classmethod
     def _short_names(cls, given: Any) -> Any:
-        """`url` and `depth`, as people write them in a row of `crawl_jobs`."""
+        """`url`, `depth` and `strategies`, as people write them in a row of `crawl_jobs`."""
         if not isinstance(given, dict):
             return given
         named = dict(given)
@@ -246,11 +245,13 @@ class CrawlOptions(CrawlChoices):
             named["urls"] = [named.pop("url")]
         if "depth" in named and "max_depth" not in named:
             named["max_depth"] = named.pop("depth")
+        if isinstance(named.get("strategies"), list) and "strategy" not in named:
+            named["strategy"] = one_strategy(named.pop("strategies"))
         return named
 
     @field_validator("urls")
     @classmethod
-    def _normalised(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+    def _normalized(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_start_url(url) for url in urls))
 
     @field_validator("include", "exclude", "render_urls")
@@ -260,7 +261,7 @@ class CrawlOptions(CrawlChoices):
             try:
                 Pattern.compile(pattern)
             except InvalidInput as error:
-                raise ValueError(str(error)) from None
+                raise ValueError(error_text(error)) from None
         return patterns
 
     @field_validator("proxy")
@@ -270,7 +271,7 @@ class CrawlOptions(CrawlChoices):
             try:
                 ProxySpec.parse(proxy)
             except (ForagerError, ValueError) as error:
-                raise ValueError(str(error)) from None
+                raise ValueError(error_text(error)) from None
         return proxy
 
     @field_validator("headers")
@@ -282,8 +283,8 @@ class CrawlOptions(CrawlChoices):
         return headers
 
     @property
-    def seeds(self) -> tuple[NormalisedUrl, ...]:
-        return tuple(NormalisedUrl(url) for url in self.urls)
+    def seeds(self) -> tuple[NormalizedUrl, ...]:
+        return tuple(NormalizedUrl(url) for url in self.urls)
 
     @property
     def page_limit(self) -> int | None:
@@ -309,12 +310,18 @@ def crawl_options(
         raise InvalidInput(explain_problems(error, model)) from None
 
 
+def one_strategy(strategies: list[Any]) -> Any:
+    """The strategy of a list of them, as in the design documents: several mean `site`."""
+    first, *others = strategies or [Strategy.SITE]
+    return first if all(other == first for other in others) else Strategy.SITE
+
+
 def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
     return crawl_options(payload).model_dump(mode="json", exclude_defaults=True)
 
 
 def _start_url(text: str) -> str:
-    result = normalise(with_scheme(text))
+    result = normalize(with_scheme(text))
     if isinstance(result, Refusal):
         raise ValueError(f"{text!r} cannot be crawled: {result.value}")
     return result
@@ -322,30 +329,10 @@ def _start_url(text: str) -> str:
 
 def explain_problems(error: ValidationError, model: type[CrawlChoices]) -> str:
     """One line per problem; unknown options with those of the model."""
-    return "\n".join(_explain(problem, model) for problem in error.errors())
+    return "\n".join(sentences(error.errors(), model.model_fields))
 
 
-def _explain(problem: Any, model: type[CrawlChoices]) -> str:
-    name = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        message = unknown_name(str(problem["loc"][-1]), model.model_fields)
-    return f"{name}: {message}"
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlTemplate:
-    """Saved options of a crawl."""
-
-    id: int
-    name: str
-    # start URLs and options that differ from the defaults, as in the payload of a crawl
-    options: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-
-
-class ExportFormat(StrEnum):
+class CrawlExportFormat(StrEnum):
     WARC = "warc"
     JSONL = "jsonl"
     PARQUET = "parquet"

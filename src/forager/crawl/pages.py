@@ -9,12 +9,12 @@ import zstandard
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.frontier.entry import NO_LINKS, PageLinks, links_from_text
-from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome, Settlement
 from forager.db.database import Connection
 from forager.db.shared_query import SharedQuery
-from forager.documents.page import NewPage, Plan, PreviousPage
+from forager.documents.page import CommitPlan, NewPage, PreviousPage
 from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
 from forager.settings import Settings
@@ -29,7 +29,7 @@ class Pages:
     Without a writer the crawl keeps no documents: there is nothing before, and nothing goes in.
     """
 
-    def __init__(self, writer: GenerationWriter | None, scope: Scope) -> None:
+    def __init__(self, writer: GenerationWriter | None, scope: CrawlScope) -> None:
         self._writer = writer
         self._scope = scope
         if writer is not None:
@@ -74,17 +74,17 @@ class Pages:
 
     # --- what goes in ------------------------------------------------------------------------
 
-    def plan(self, settled: Sequence[Settlement], refs: Sequence[ArchiveRef | None]) -> Plan:
+    def plan(self, settled: Sequence[Settlement], refs: Sequence[ArchiveRef | None]) -> CommitPlan:
         """Plan the pages that a commit adds to the generation. Writes nothing."""
         if self._writer is None:
-            return Plan()
+            return CommitPlan()
         pages = [
             _new_page(each, ref) for each, ref in zip(settled, refs, strict=True) if _has_page(each)
         ]
         previous = {each.entry.key: each.previous for each in settled if each.previous is not None}
         return self._writer.plan(pages, previous)
 
-    async def write(self, connection: Connection, plan: Plan) -> None:
+    async def write(self, connection: Connection, plan: CommitPlan) -> None:
         if self._writer is not None:
             await self._writer.write(connection, plan)
 

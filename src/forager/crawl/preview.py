@@ -9,23 +9,23 @@ from itertools import islice
 
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.frontier.entry import Via
-from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.frontier.seeding import (
     fetch_sitemap,
     first_urls,
     scope_of,
     sitemap_urls,
 )
-from forager.crawl.job import open_gate
+from forager.crawl.gate import open_gate
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import Sitemap
 from forager.db.database import Database
 from forager.errors import ErrorKind, ForagerError, GiveUp
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
+from forager.fetch.redirects import fetch_page
 from forager.fetch.response import Request, agent_header
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import fetch_page
 from forager.processes.sandbox import SandboxLimits
 from forager.settings import Settings
 
@@ -88,17 +88,17 @@ class _Beginning:
             if len(self.preview.urls) >= limit:
                 return
 
-    async def _refusal(self, scope: Scope, url: NormalisedUrl, via: Via) -> str | None:
+    async def _refusal(self, scope: CrawlScope, url: NormalizedUrl, via: Via) -> str | None:
         rule = None if via is Via.SEED else scope.refusal(url, 1)
         if rule is not None:
-            return rule.words
+            return rule.message
         try:
             verdict = await self.gate.verdict(url)
         except ForagerError as error:
             return error.message
         return None if verdict.allowed else verdict.reason
 
-    async def _found(self, limit: int) -> AsyncIterator[tuple[NormalisedUrl, Via]]:
+    async def _found(self, limit: int) -> AsyncIterator[tuple[NormalizedUrl, Via]]:
         """Seeds, pages of sitemaps and links of the first page, as the frontier has them."""
         seeds = first_urls(self.options)
         try:
@@ -119,11 +119,11 @@ class _Beginning:
             for url in await self._linked(seeds[0]):
                 yield url, Via.LINK
 
-    async def _listed(self, limit: int) -> list[NormalisedUrl]:
+    async def _listed(self, limit: int) -> list[NormalizedUrl]:
         """Pages of the first sitemaps."""
         self.preview.sitemaps, _ = await sitemap_urls(self.options, self.gate)
         waiting = list(self.preview.sitemaps)
-        pages: list[NormalisedUrl] = []
+        pages: list[NormalizedUrl] = []
         for _ in range(MAX_SITEMAPS):
             if not waiting or len(pages) >= limit:
                 break
@@ -139,21 +139,20 @@ class _Beginning:
             waiting = [*(entry.url for entry in entries if entry.is_sitemap), *waiting]
         return pages
 
-    async def _linked(self, url: NormalisedUrl) -> list[NormalisedUrl]:
+    async def _linked(self, url: NormalizedUrl) -> list[NormalizedUrl]:
         """In-scope links of the first page, extracted in a limited process."""
         options = self.options
-        pool = ExtractionPool(
-            SandboxLimits.of_pages(self.settings),
-            seeds=tuple(first_urls(options)),
-            scope=options.scope,
-            agent=product_token(agent_header(self.settings, options.user_agent)),
-            documents=False,
-        )
         try:
             response = await fetch_page(self.gate, Request(url))
-            async with pool:
-                links = (await pool.extract(response, archive=False)).links
+            async with ExtractionPool(SandboxLimits.of_pages(self.settings)) as pool:
+                extractor = pool.extractor(
+                    seeds=first_urls(options),
+                    scope=options.scope,
+                    agent=product_token(agent_header(self.settings, options.user_agent)),
+                    documents=False,
+                )
+                links = (await extractor.extract(response, archive=False)).links
         except ForagerError as error:
             self.preview.problems.append(f"{url}: {error.message}")
             return []
-        return [NormalisedUrl(link) for link in links.urls.decode().splitlines()[: links.followed]]
+        return [NormalizedUrl(link) for link in links.urls.decode().splitlines()[: links.followed]]

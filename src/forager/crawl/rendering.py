@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
 from forager.archive.options import archive_options
-from forager.crawl.extraction.pool import Extracted, ExtractionPool
+from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
 from forager.documents.page import PreviousPage
 from forager.errors import ErrorKind, GiveUp, NotFound, Retry
 from forager.extract.hosts import host_of
 from forager.extract.kinds import ContentKind
-from forager.extract.wildcard import Pattern
 from forager.fetch.domains import Domain
 from forager.fetch.domains.service import Domains
 from forager.fetch.response import Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.store import reads
+from forager.render.archive_records import pack_page, read_static, rendered_response
 from forager.render.finding import INSTALL, find_browser
-from forager.render.lessons import Lessons
 from forager.render.limits import RenderLimits
-from forager.render.records import pack_page, read_static, rendered_response
-from forager.render.renderer import RenderedPage, Renderer
+from forager.render.renderer import RenderedPage
 from forager.render.resources import ResourceLoader
-from forager.render.store import Lesson
+from forager.render.rules import RenderRules
+from forager.render.shared import SharedBrowser
+from forager.render.stats import RenderStats
+from forager.render.store import ShapeStats
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tracing import span
@@ -50,70 +50,49 @@ class RenderedFacts:
     facts: Extracted | None
     # the packed records of the page
     frame: bytes | None
-    words: str
-    lesson: Lesson | None
+    message: str
+    shape_stats: ShapeStats | None
+
+
+class NeedsBrowserWorker(Retry):
+    """Another worker has the browser that the page needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class RenderRules:
-    """Which pages a crawl renders: as its options say, and where they say nothing its domain."""
+class CrawlBrowser:
+    """The browser as one crawl uses it: its pages load what its robots.txt and budgets allow."""
 
-    mode: RenderMode
-    patterns: tuple[Pattern, ...] = ()
-
-    @classmethod
-    def of(cls, options: CrawlOptions, domain: Domain | None) -> Self:
-        mode, patterns = options.render, [*options.render_urls]
-        if domain is not None:
-            patterns += domain.render_urls
-            if mode is RenderMode.AUTO and domain.render is not None:
-                mode = RenderMode(domain.render)
-        return cls(mode, tuple(Pattern.compile(text) for text in patterns))
-
-    def always(self, url: str, document: str) -> str | None:
-        """The reason to render a page whatever its static response is; None if that decides."""
-        if self.mode is RenderMode.NEVER:
-            return None
-        if self.mode is RenderMode.ALWAYS:
-            return "always"
-        if "#" in url:
-            return "hash_route"
-        if any(pattern.matches(document) for pattern in self.patterns):
-            return "pattern"
-        return None
-
-
-class LeftToOthers(Retry):
-    """Another worker has the browser that the page needs."""
+    shared: SharedBrowser
+    new_loader: Callable[[], ResourceLoader]
 
 
 class Rendering:
     """Decides which pages of a crawl are rendered, and renders them.
 
     Without a browser, `missing` says why there is none. With `hands_over`, the first page that
-    needs one is `left_to_others`, and with it the crawl.
+    needs one is `needs_browser_worker`, and with it the crawl.
     """
 
     def __init__(
         self,
         options: CrawlOptions,
         rules: RenderRules,
-        lessons: Lessons,
+        stats: RenderStats,
         settings: Settings,
-        browser: tuple[Renderer, ResourceLoader] | None = None,
+        browser: CrawlBrowser | None = None,
         *,
         missing: str = "",
         hands_over: bool = False,
     ) -> None:
         self._options = options
         self._rules = rules
-        self._lessons = lessons
+        self._stats = stats
         self._storage = archive_options(settings).open()
         self._skips_unchanged = settings.render_skip_unchanged
         self._browser = browser
         self._missing = missing
         self._hands_over = hands_over
-        self.left_to_others: Lesson | None = None
+        self.needs_browser_worker: ShapeStats | None = None
         # pages that wait for the browser or are in it
         self.under_way = 0
 
@@ -128,8 +107,8 @@ class Rendering:
         if always := self._rules.always(url, response.url):
             return always
         if reason := _looks_empty(response, facts):
-            return None if self._lessons.is_wasted(response.url) else reason
-        if facts.text_length <= LITTLE_TEXT and self._lessons.gains(response.url):
+            return None if self._stats.is_wasted(response.url) else reason
+        if facts.text_length <= LITTLE_TEXT and self._stats.gains(response.url):
             return "like_others"
         return None
 
@@ -138,9 +117,11 @@ class Rendering:
         if self._browser is not None:
             return None
         if self._hands_over:
-            self.left_to_others = self._lessons.left(url)
-            raise LeftToOthers(f"left to a worker that renders ({reason})", kind=ErrorKind.RENDER)
-        if self._lessons.gains(url):
+            self.needs_browser_worker = self._stats.left(url)
+            raise NeedsBrowserWorker(
+                f"left to a worker that renders ({reason})", kind=ErrorKind.RENDER
+            )
+        if self._stats.gains(url):
             message = f"pages like this one need a browser, and there is none: {self._missing}"
             raise Retry(message, kind=ErrorKind.RENDER, hint=INSTALL)
         return f"not rendered, although it should be ({reason}): {self._missing}"
@@ -153,21 +134,25 @@ class Rendering:
         """
         if self._skips_unchanged or previous.archive is None:
             return None
-        if self._rules.always(url, url) is None and not self._lessons.gains(url):
+        if self._rules.always(url, url) is None and not self._stats.gains(url):
             return None
         return await read_static(self._storage, previous.archive)
 
     # --- rendering -------------------------------------------------------------------------
 
     async def render(
-        self, url: str, response: Response, static: Extracted, reason: str, pool: ExtractionPool
+        self,
+        url: str,
+        response: Response,
+        static: Extracted,
+        reason: str,
+        extractor: PageExtractor,
     ) -> RenderedFacts:
         assert self._browser is not None
-        renderer, loader = self._browser
         with self._counted(), span("render", attributes={"reason": reason}):
-            page = await renderer.render(
+            page = await self._browser.shared.renderer.render(
                 response,
-                loader,
+                self._browser.new_loader(),
                 url=url,
                 wait_for=self._options.wait_for,
                 scroll=self._options.scroll,
@@ -177,15 +162,15 @@ class Rendering:
         rendered = rendered_response(response, page)
         facts = None
         if page.moved is None:
-            facts = await pool.extract(rendered, archive=False, links=self._routes(page))
+            facts = await extractor.extract(rendered, archive=False, links=self._routes(page))
         gained = facts is None or _gained(static, facts)
         return RenderedFacts(
             page=page,
             response=rendered,
             facts=facts,
             frame=pack_page(url, page, static.frame) if static.frame else None,
-            words=_words(page, reason, gained=gained),
-            lesson=self._lessons.learn(response.url, gained=gained),
+            message=_message(page, reason, gained=gained),
+            shape_stats=self._stats.learn(response.url, gained=gained),
         )
 
     def _routes(self, page: RenderedPage) -> list[str]:
@@ -204,7 +189,6 @@ class Rendering:
 
 async def open_rendering(
     context: JobContext,
-    stack: AsyncExitStack,
     options: CrawlOptions,
     *,
     robots: RobotsGate,
@@ -212,9 +196,9 @@ async def open_rendering(
 ) -> Rendering:
     """The rendering of a crawl. The browser starts with the first page that needs it."""
     settings, source_id = context.settings, context.job.source_id
-    lessons = await Lessons.load(context.database, source_id) if source_id else Lessons("")
-    rules = RenderRules.of(options, await domain_of(context.database, options.seeds[0]))
-    make = partial(Rendering, options, rules, lessons, settings)
+    stats = await RenderStats.load(context.database, source_id) if source_id else RenderStats("")
+    rules = _rules(options, await domain_of(context.database, options.seeds[0]))
+    make = partial(Rendering, options, rules, stats, settings)
     if rules.mode is RenderMode.NEVER:
         return make(missing="rendering is turned off (never)")
     browser = find_browser(settings)
@@ -226,11 +210,20 @@ async def open_rendering(
             reads.can_hand_over, lease.job_id, lease.worker_id, stale_after=stale_after
         )
         return make(missing=browser.reason, hands_over=hands_over)
-    limits = RenderLimits.of(settings)
-    renderer = Renderer(browser.path, limits, user_agent=user_agent)
-    await stack.enter_async_context(renderer)
-    loader = ResourceLoader.of(robots, robots.check, limits)
-    return make((renderer, loader))
+    opened = partial(SharedBrowser, browser.path, RenderLimits.of(settings))
+    shared = await context.shared.get("browser", opened)
+    owner = str(context.lease.job_id)
+    return make(CrawlBrowser(shared, partial(shared.loader, robots, owner, user_agent)))
+
+
+def _rules(options: CrawlOptions, domain: Domain | None) -> RenderRules:
+    """The rules of a crawl; its domain decides what its options leave open."""
+    if domain is None:
+        return RenderRules.of(options.render, options.render_urls)
+    mode = options.render
+    if mode is RenderMode.AUTO and domain.render is not None:
+        mode = RenderMode(domain.render)
+    return RenderRules.of(mode, [*options.render_urls, *domain.render_urls])
 
 
 async def domain_of(database: Database, url: str) -> Domain | None:
@@ -255,7 +248,7 @@ def _gained(static: Extracted, rendered: Extracted) -> bool:
     return more_text or len(rendered.links) > len(static.links)
 
 
-def _words(page: RenderedPage, reason: str, *, gained: bool) -> str:
+def _message(page: RenderedPage, reason: str, *, gained: bool) -> str:
     loaded = f"{page.requests} requests, {page.bytes:,} bytes, {page.seconds:.1f} s"
     notes = "" if gained else "; it shows no more than the static response"
     if page.cut:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from forager.amounts import rounded_time
 from forager.crawl.ledger import Ledger, ledger_from
 from forager.crawl.store import state as store
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.store import generations
 from forager.jobs.job import Job
-from forager.jobs.lifecycle import Status
+from forager.jobs.lifecycle import FINISHED, Status
 from forager.jobs.queue import Queue
 from forager.jobs.store import reads
 
@@ -31,7 +33,7 @@ class CrawlWait:
     seconds: float | None = None
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         if self.seconds is None or self.seconds < 1:
             return self.reason
         return f"{self.reason}, next request in {rounded_time(self.seconds)}"
@@ -51,13 +53,6 @@ def wait_from(
     return CrawlWait(reason, row["waits_in"])
 
 
-def rounded_time(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"
-
-
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
     """A job and its ledger at one moment."""
@@ -72,6 +67,13 @@ class CrawlReport:
     wait: CrawlWait | None = None
     # URLs per second of the last half minute; None unless it runs
     pace: float | None = None
+    # the time of its last commit
+    last_commit: datetime | None = None
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the crawl has finished without publishing its pages."""
+        return self.generation is not None and self.generation.is_held_back
 
     @property
     def pages_per_second(self) -> float:
@@ -92,6 +94,17 @@ class CrawlReport:
                 left = min(left, max(0, limit - self.ledger.listed))
         return left / pace
 
+    @property
+    def reason(self) -> str | None:
+        """Why the crawl ended as it did, or was stopped; None if it simply finished."""
+        job = self.job
+        if self.is_held_back and self.generation is not None:
+            return self.generation.label
+        if job.stop_reason == "finished":
+            return None
+        # a job that continues keeps the error of its last run
+        return job.stop_reason or (job.error_message if job.status in FINISHED else None)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "job_id": str(self.job.id),
@@ -102,19 +115,18 @@ class CrawlReport:
             "progress_percentage": self.job.progress_percentage,
             "seconds": round(self.seconds, 3),
             "pages_per_second": round(self.pages_per_second, 2),
-            "waiting": None if self.wait is None else self.wait.words,
+            "waiting": None if self.wait is None else self.wait.message,
             "pages": self.ledger.pages,
             "bytes": self.ledger.bytes_fetched,
             "depth": self.depth,
             "ledger": self.ledger.summary(),
-            "generation": self._changes(),
+            "generation": changes_of(self.generation),
         }
 
-    def _changes(self) -> dict[str, Any] | None:
-        generation = self.generation
-        if generation is None:
-            return None
-        return {name: getattr(generation, name) for name in CHANGES}
+
+def changes_of(generation: Generation | None) -> dict[str, Any] | None:
+    """The state of a generation, and how it differs from the one before."""
+    return None if generation is None else {name: getattr(generation, name) for name in CHANGES}
 
 
 async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlReport:
@@ -134,6 +146,17 @@ async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUI
     return {
         job.id: _report(job, states.get(job.id), built.get(job.id), awaited.get(job.id, ""))
         for job in jobs
+    }
+
+
+async def waits_of(database: Database, jobs: Sequence[Job]) -> dict[UUID, str]:
+    """What active crawls wait for: a host, its robots.txt or a retry, but not a worker."""
+    active = [job.id for job in jobs if job.status in (Status.PENDING, Status.PROCESSING)]
+    reports = await crawl_reports(database, active) if active else {}
+    return {
+        job_id: report.wait.message
+        for job_id, report in reports.items()
+        if report.wait and (report.wait.seconds or report.job.status is Status.PROCESSING)
     }
 
 
@@ -172,6 +195,7 @@ def _report(
         generation,
         wait=wait_from(job.status, state, due),
         pace=state["pace"] if runs else None,
+        last_commit=state["updated_at"],
     )
 
 
@@ -181,7 +205,7 @@ INTERVALS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CrawlPace:
     """URLs settled in each interval, the oldest first; `estimated` if only a sample was read."""
 
     width: float
@@ -201,7 +225,7 @@ async def pace_of(
     since: float,
     until: float,
     intervals: int = INTERVALS,
-) -> Pace:
+) -> CrawlPace:
     """The pace of these crawls together between two moments, in seconds of the epoch."""
     width = max(1.0, (until - since) / intervals)
     sample = max(1, MAX_SAMPLE // max(1, len(job_ids)))
@@ -213,7 +237,7 @@ async def pace_of(
         place = min(max(number, 0), intervals - 1)
         settled[place] += count
         failed[place] += failures
-    return Pace(width, settled, failed, estimated=any(row[3] for row in rows))
+    return CrawlPace(width, settled, failed, estimated=any(row[3] for row in rows))
 
 
 async def failures_of(database: Database, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:

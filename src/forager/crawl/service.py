@@ -11,7 +11,7 @@ import orjson
 from forager.crawl.options import POOL, CrawlOptions, check_payload
 from forager.errors import GiveUp
 from forager.extract.hosts import host_of
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import is_public_header
 from forager.jobs.job import NewJob
 from forager.jobs.kinds import JobKind, register
@@ -37,7 +37,7 @@ async def request_crawl(
     actor: str = "user",
 ) -> Enqueued:
     """Enqueue a crawl, its secrets sealed; a source that is being crawled answers with that job."""
-    sealed = seal_options(options, Vault(queue.settings))
+    sealed = encrypt_secrets(options, Vault(queue.settings))
     job = NewJob(
         kind=KIND,
         payload=sealed.model_dump(mode="json", exclude_defaults=True),
@@ -57,32 +57,26 @@ def default_source(options: CrawlOptions) -> str:
 STARS = "***"
 
 
-def seal_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
+def encrypt_secrets(options: CrawlOptions, vault: Vault) -> CrawlOptions:
     """The options as they may be stored and shown; those without secrets as they are."""
     shown = {"headers": _shown_headers(options), "proxy": _shown_proxy(options)}
     given = {"headers": options.headers, "proxy": options.proxy}
     secret = {name: value for name, value in given.items() if value != shown[name]}
     if not secret:
         return options
-    sealed = vault.seal(orjson.dumps(secret).decode(), _context(options))
+    sealed = vault.encrypt(orjson.dumps(secret).decode(), _context(options))
     return options.model_copy(update={**shown, "sealed": b64encode(sealed).decode()})
 
 
-def open_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
+def decrypt_secrets(options: CrawlOptions, vault: Vault) -> CrawlOptions:
     """The options as they were given. Without the right key no retry helps."""
     if options.sealed is None:
         return options
     try:
-        secret = orjson.loads(vault.open(b64decode(options.sealed), _context(options)))
+        secret = orjson.loads(vault.decrypt(b64decode(options.sealed), _context(options)))
     except SecretsUnavailable as error:
         raise GiveUp(f"headers or proxy of the crawl: {error.message}", hint=error.hint) from None
     return options.model_copy(update={**secret, "sealed": None})
-
-
-def secret_parts(options: CrawlOptions) -> list[str]:
-    """Names of the headers with secret values, and `proxy` if its URL contains credentials."""
-    headers = [name for name in options.headers if not is_public_header(name)]
-    return [*headers, "proxy"] if _shown_proxy(options) != options.proxy else headers
 
 
 def _shown_headers(options: CrawlOptions) -> dict[str, str]:

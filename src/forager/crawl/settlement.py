@@ -12,10 +12,10 @@ from uuid import UUID
 # commands that list outcomes import this module, and should start quickly
 if TYPE_CHECKING:
     from forager.archive.segment import ArchiveRef
-    from forager.crawl.frontier.entry import Entry, PageLinks
+    from forager.crawl.frontier.entry import FrontierEntry, PageLinks
     from forager.documents.page import IndexedDocument, PreviousPage
-    from forager.extract.urls import NormalisedUrl
-    from forager.render.store import Lesson
+    from forager.extract.urls import NormalizedUrl
+    from forager.render.store import ShapeStats
 
 
 class Outcome(StrEnum):
@@ -40,7 +40,7 @@ class UrlSort(StrEnum):
 class Settlement:
     """The outcome of a URL, its reason, and everything that was found on the page."""
 
-    entry: Entry
+    entry: FrontierEntry
     outcome: Outcome
     reason: str | None = None
     detail: str | None = None
@@ -67,16 +67,16 @@ class Settlement:
     rendered_for: str | None = None
     # bytes that were loaded to render it
     loaded_bytes: int = 0
-    # the lesson of rendering it for pages of its shape
-    lesson: Lesson | None = None
+    # the render stats of pages of its shape
+    shape_stats: ShapeStats | None = None
     # the content of the page now and in the previous crawl
     document: IndexedDocument | None = None
     previous: PreviousPage | None = None
     links: PageLinks | None = None
     # the target of a redirect, or the canonical URL
-    found: Sequence[Entry] = ()
+    found: Sequence[FrontierEntry] = ()
     # the target of a redirected seed outside the scope, which is widened by it
-    new_seed: NormalisedUrl | None = None
+    new_seed: NormalizedUrl | None = None
     out_of_scope: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     # a product page, which is to be tracked
@@ -87,21 +87,21 @@ class Settlement:
 class Postponed:
     """A URL that stays in the frontier and is retried later."""
 
-    entry: Entry
+    entry: FrontierEntry
     seconds: float
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Resting:
+class Deferred:
     """A URL whose whole host must not be requested for a while; not a failed attempt."""
 
-    entry: Entry
+    entry: FrontierEntry
     seconds: float
     reason: str
 
 
-Visit = Settlement | Postponed | Resting
+Visit = Settlement | Postponed | Deferred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class PendingUrl:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivedPage:
+class ArchivedUrl:
     """A settled URL whose response can be read again."""
 
     key: bytes

@@ -23,7 +23,7 @@ from forager.db.cursor import (
 from forager.db.database import Connection, Database
 from forager.errors import NotAllowed, NotFound
 from forager.extract.keys import url_key
-from forager.extract.urls import Refusal, normalise
+from forager.extract.urls import Refusal, normalize
 from forager.settings import Settings
 
 # a job with more URLs is listed in the order of its index only
@@ -90,6 +90,16 @@ async def count_to_sort(connection: Connection, job_id: UUID, wanted: UrlFilter)
     """Number of rows that a sorted list reads; only failed URLs have an index."""
     settled, failed = await store.select_totals(connection, job_id)
     return failed if list(wanted.outcomes) == [Outcome.FAILED] else settled
+
+
+async def count_by_outcome(
+    database: Database, job_id: UUID, wanted: UrlFilter
+) -> dict[Outcome, int] | None:
+    """Matching URLs by outcome; None if the crawl has too many to count."""
+    if not await can_sort(database, job_id, wanted):
+        return None
+    found = await database.run(store.count_by_outcome, job_id, wanted)
+    return {outcome: found.get(outcome, 0) for outcome in Outcome}
 
 
 async def can_sort(database: Database, job_id: UUID, wanted: UrlFilter) -> bool:
@@ -181,10 +191,10 @@ async def read_response_of(
     database: Database, settings: Settings, job_id: UUID, url: str
 ) -> ArchivedResponse:
     """The archived response of a URL that a job has processed."""
-    normalised = normalise(url)
+    normalized = normalize(url)
     ref = None
-    if not isinstance(normalised, Refusal):
-        ref = await database.run(store.select_response, job_id, url_key(normalised))
+    if not isinstance(normalized, Refusal):
+        ref = await database.run(store.select_response, job_id, url_key(normalized))
     if ref is None:
         raise NotFound(f"job {job_id} has no archived response of {url}")
     return await read_response(archive_options(settings).open(), ref)

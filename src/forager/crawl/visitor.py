@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from mmap import mmap
 from typing import TypeGuard
 
-from forager.archive.record import ArchiveError
-from forager.crawl.extraction.pool import Extracted, ExtractionPool
-from forager.crawl.frontier.entry import Entry
+from forager.archive.warc_record import ArchiveError
+from forager.crawl.content_filter import ContentFilter
+from forager.crawl.extraction.pool import Extracted, PageExtractor
+from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.loops import CONTENT
-from forager.crawl.judge import (
+from forager.crawl.outcomes import (
     LEAST_CONTENT,
-    Judge,
+    OutcomeRules,
     as_duplicate,
+    compared,
     excluded,
-    failed,
     with_canonical,
 )
 from forager.crawl.pages import CarryOver, Pages
-from forager.crawl.rendering import LeftToOthers, RenderedFacts, Rendering
-from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
+from forager.crawl.rendering import NeedsBrowserWorker, Rendering
+from forager.crawl.settlement import Deferred, Outcome, Settlement, Visit
 from forager.crawl.store import visited as store
 from forager.documents.page import PreviousPage
 from forager.errors import NotFound, WorkFailed
 from forager.extract.keys import url_key
-from forager.extract.urls import Refusal, normalise
-from forager.fetch.budgets.slots import DomainInactive, HostResting
+from forager.fetch.budgets.slots import DomainInactive, HostThrottled
 from forager.fetch.response import Request, Response
-from forager.fetch.robots.gate import RobotsGate
+from forager.fetch.robots.gate import ForbiddenByRobots, RobotsGate
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.tracing import span
@@ -37,46 +37,29 @@ from forager.tracing import span
 NOT_MODIFIED = 304
 
 
-# Ten million contents make it wrong for about one in forty; memory is taken only as it fills.
-_BITS = 27
-_MASK = 2**_BITS - 1
-_PROBES = 4
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """What a visit reports about its request: that it is sent, and that it has ended."""
+
+    sent: Callable[[], None]
+    ended: Callable[[], None]
 
 
-class ContentFilter:
-    """A Bloom filter over content hashes, which are random enough to be their own hashes."""
-
-    def __init__(self) -> None:
-        # a bytearray of this size would be written to, and so be taken, at once
-        self._bits = mmap(-1, 2**_BITS // 8)
-
-    def add(self, content_hash: bytes) -> None:
-        bits = self._bits
-        for place in _places(content_hash):
-            bits[place >> 3] |= 1 << (place & 7)
-
-    def __contains__(self, content_hash: bytes) -> bool:
-        bits = self._bits
-        return all(bits[place >> 3] >> (place & 7) & 1 for place in _places(content_hash))
-
-
-def _places(content_hash: bytes) -> Iterator[int]:
-    number = int.from_bytes(content_hash[:16], "big")
-    for _ in range(_PROBES):
-        yield number & _MASK
-        number >>= _BITS
+NO_REQUEST = HostRequest(lambda: None, lambda: None)
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
     context: JobContext
-    judge: Judge
+    outcomes: OutcomeRules
     sender: Sender
     robots: RobotsGate
-    pool: ExtractionPool
+    extractor: PageExtractor
     pages: Pages
     rendering: Rendering
     carry_over: CarryOver
+    # held during a commit
+    writing: asyncio.Lock
     _contents: ContentFilter = field(default_factory=ContentFilter, init=False)
     # contents of pages that are not committed yet, and whose they are
     _fresh: dict[bytes, str] = field(default_factory=dict, init=False)
@@ -91,41 +74,37 @@ class Visitor:
         if content is not None and self._fresh.get(content) == settled.entry.url:
             del self._fresh[content]
 
-    async def visit(self, entry: Entry) -> Visit:
+    async def visit(self, entry: FrontierEntry, request: HostRequest = NO_REQUEST) -> Visit:
         """Check robots.txt, fetch, extract and decide. Failures are returned as settlements."""
         with span("page", attributes={"url.full": entry.url}) as page:
-            visit = await self._visit(entry)
+            visit = await self._visit(entry, request)
             if isinstance(visit, Settlement):
                 visit = await self._carried_over(visit)
                 page.set_attributes({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
-    async def _visit(self, entry: Entry) -> Visit:
+    async def _visit(self, entry: FrontierEntry, request: HostRequest) -> Visit:
         try:
-            verdict = await self.robots.verdict(entry.url)
-            if verdict.trouble is not None:
-                return self.judge.failure(entry, verdict.trouble)
-            if verdict.deferred_for is not None:
-                return Resting(entry, verdict.deferred_for, verdict.reason)
-            if not verdict.allowed:
-                return excluded(entry, "robots", verdict.reason)
+            await self.robots.check(entry.url)
             previous = await self.pages.previous(entry.key)
-            response = await self._fetch(entry, previous)
+            response = await self._fetch(entry, previous, request)
             if response.status == NOT_MODIFIED and _has_validators(previous):
-                static = await self._static_before(entry, previous)
+                static = await self._static_before(entry, previous, request)
                 if static is None:
                     return await self._unchanged(entry, response, previous)
                 response = static
-            settled = self.judge.status(entry, response)
+            settled = self.outcomes.status(entry, response)
             return settled or await self._read(entry, response, previous)
-        except HostResting as rest:
-            return Resting(entry, rest.seconds, rest.reason)
-        except LeftToOthers as left:
-            return Resting(entry, 0.0, left.message)
+        except HostThrottled as throttled:
+            return Deferred(entry, throttled.seconds, throttled.reason)
+        except NeedsBrowserWorker as left:
+            return Deferred(entry, 0.0, left.message)
+        except ForbiddenByRobots as error:
+            return excluded(entry, "robots", error.reason)
         except DomainInactive as error:
             return excluded(entry, "domain_inactive", error.message)
         except WorkFailed as error:
-            return self.judge.failure(entry, error)
+            return self.outcomes.failure(entry, error)
 
     async def _carried_over(self, visit: Settlement) -> Settlement:
         settled = await self.carry_over.apply(visit)
@@ -133,69 +112,58 @@ class Visitor:
             self._remember(settled.content_hash, settled.entry.url)
         return settled
 
-    async def _fetch(self, entry: Entry, previous: PreviousPage | None) -> Response:
-        delay = await self.robots.crawl_delay(entry.url)
-        with span("fetch"):
-            return await self.sender.send(_request(entry, previous), delay)
+    async def _fetch(
+        self, entry: FrontierEntry, previous: PreviousPage | None, request: HostRequest
+    ) -> Response:
+        try:
+            with span("fetch"):
+                return await self.robots.fetch(_request(entry, previous), on_slot=request.sent)
+        finally:
+            request.ended()
 
-    async def _static_before(self, entry: Entry, previous: PreviousPage) -> Response | None:
+    async def _static_before(
+        self, entry: FrontierEntry, previous: PreviousPage, request: HostRequest
+    ) -> Response | None:
         """The response to render for a page that returns 304; None if it is unchanged."""
         try:
             return await self.rendering.static_before(entry.url, previous)
         except (ArchiveError, NotFound):
-            return await self._fetch(entry, None)
+            return await self._fetch(entry, None, request)
 
     async def _unchanged(
-        self, entry: Entry, response: Response, previous: PreviousPage
+        self, entry: FrontierEntry, response: Response, previous: PreviousPage
     ) -> Settlement:
         """A 304: the page is as it was, and so are its links."""
         self._remember(previous.content_hash, entry.url)
-        return Settlement(
-            entry=entry,
-            outcome=Outcome.UNCHANGED,
-            reason="not_modified",
-            http_status=response.status,
-            duration_ms=int(response.timing.total * 1000),
-            content_hash=previous.content_hash,
-            etag=previous.etag,
-            last_modified=previous.last_modified,
-            links=await self.pages.links_before(previous, entry.depth),
-            previous=previous,
-        )
+        links = await self.pages.links_before(previous, entry.depth)
+        return self.outcomes.not_modified(entry, response, previous, links)
 
-    async def _read(self, entry: Entry, response: Response, previous: PreviousPage | None) -> Visit:
+    async def _read(
+        self, entry: FrontierEntry, response: Response, previous: PreviousPage | None
+    ) -> Visit:
         with span("extract"):
-            facts = await self.pool.extract(response)
+            facts = await self.extractor.extract(response)
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
-            return await self._settle(self.judge.page(entry, response, facts), facts, previous)
-        if (words := self.rendering.check_browser(response.url, reason)) is not None:
-            settled = replace(self.judge.page(entry, response, facts), rendering=words)
+            return await self._settle(self.outcomes.page(entry, response, facts), facts, previous)
+        if (message := self.rendering.check_browser(response.url, reason)) is not None:
+            settled = replace(self.outcomes.page(entry, response, facts), rendering=message)
             return await self._settle(settled, facts, previous)
-        rendered = await self.rendering.render(entry.url, response, facts, reason, self.pool)
+        rendered = await self.rendering.render(entry.url, response, facts, reason, self.extractor)
         if rendered.facts is None:
-            return replace(self._led_elsewhere(entry, response, rendered), rendered_for=reason)
-        settled = self.judge.page(entry, rendered.response, rendered.facts)
+            moved = self.outcomes.moved_by_script(entry, response, rendered.page.moved or "")
+            message, shape_stats = rendered.message, rendered.shape_stats
+            return replace(moved, rendering=message, rendered_for=reason, shape_stats=shape_stats)
+        settled = self.outcomes.page(entry, rendered.response, rendered.facts)
         settled = replace(
             settled,
             frame=rendered.frame,
-            rendering=rendered.words,
+            rendering=rendered.message,
             rendered_for=reason,
             loaded_bytes=rendered.page.bytes,
-            lesson=rendered.lesson,
+            shape_stats=rendered.shape_stats,
         )
         return await self._settle(settled, rendered.facts, previous)
-
-    def _led_elsewhere(
-        self, entry: Entry, response: Response, rendered: RenderedFacts
-    ) -> Settlement:
-        """A redirect by script."""
-        target = normalise(rendered.page.moved or "")
-        if isinstance(target, Refusal):
-            words = f"a script leads to {rendered.page.moved!r}, which is not a page"
-            return failed(entry, "bad_redirect", words, response.status)
-        settled = self.judge.moved(entry, target, response.status)
-        return replace(settled, rendering=rendered.words, lesson=rendered.lesson)
 
     async def _settle(
         self, settled: Settlement, facts: Extracted, previous: PreviousPage | None
@@ -203,12 +171,16 @@ class Visitor:
         if settled.outcome is not Outcome.FETCHED:
             return settled
         duplicate = await self._as_duplicate(settled, facts, previous)
-        return duplicate or self._as_page(settled, previous)
+        if duplicate is not None:
+            return duplicate
+        if settled.content_hash is not None:
+            self._remember(settled.content_hash, settled.entry.url)
+        return settled if previous is None else compared(settled, previous)
 
     async def _as_duplicate(
         self, settled: Settlement, facts: Extracted, previous: PreviousPage | None
     ) -> Settlement | None:
-        canonical = self.judge.canonical_of(settled.entry, facts)
+        canonical = self.outcomes.canonical_of(settled.entry, facts)
         if canonical is not None and await self._can_stand_for_others(url_key(canonical)):
             return with_canonical(settled, canonical)
         content = settled.content_hash
@@ -220,7 +192,7 @@ class Visitor:
         return None if known is None else as_duplicate(settled, CONTENT, known)
 
     def _is_compared(self, facts: Extracted) -> bool:
-        return self.judge.compares_content and facts.text_length >= LEAST_CONTENT
+        return self.outcomes.compares_content and facts.text_length >= LEAST_CONTENT
 
     async def _can_stand_for_others(self, key: bytes) -> bool:
         """Whether a URL is not itself a duplicate, excluded or failed."""
@@ -245,18 +217,9 @@ class Visitor:
         if base_id is None:
             return None
         job_id = self.context.lease.job_id
+        async with self.writing:
+            pass  # that page may be in the same commit as the entry of this one
         return await self.context.database.run(store.select_expected_url, job_id, base_id, content)
-
-    def _as_page(self, settled: Settlement, previous: PreviousPage | None) -> Settlement:
-        if settled.content_hash is not None:
-            self._remember(settled.content_hash, settled.entry.url)
-        if previous is None:
-            return settled
-        same = settled.document is not None and settled.content_hash == previous.content_hash
-        outcome = Outcome.UNCHANGED if same else Outcome.FETCHED
-        return replace(
-            settled, outcome=outcome, reason="same_content" if same else None, previous=previous
-        )
 
     def _remember(self, content_hash: bytes, url: str) -> None:
         self.remember_content(content_hash)
@@ -268,7 +231,7 @@ def _has_validators(previous: PreviousPage | None) -> TypeGuard[PreviousPage]:
     return previous is not None and bool(previous.etag or previous.last_modified)
 
 
-def _request(entry: Entry, previous: PreviousPage | None) -> Request:
+def _request(entry: FrontierEntry, previous: PreviousPage | None) -> Request:
     """Conditional if the page was there before: then it may answer that nothing changed."""
     return Request(
         entry.url,

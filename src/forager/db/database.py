@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
 from forager.db.pool import Connection, Pool, PooledConnection, cut_after, limits_transactions
+from forager.db.timestamps import bound_timestamps
 from forager.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -23,6 +24,7 @@ from forager.errors import (
     InvalidInput,
     LeaseLost,
     StatementTimedOut,
+    error_text,
 )
 from forager.hints import Hint, action
 from forager.logs import get_logger
@@ -117,13 +119,13 @@ class Database:
         connect = self._connect if pool_url is None else self._connect_pooled
         self._pool = Pool(connect, max_size, owns_sessions=pool_url is None)
 
-    def answering_within(self, seconds: float) -> Database:
+    def with_answer_limit(self, seconds: float) -> Database:
         """The same database with another limit: connections are closed after these seconds."""
         limited = copy.copy(self)
         limited._limits = replace(self._limits, answer_ms=int(seconds * 1000))
         return limited
 
-    def apart(self, *, name: str, limits: SessionLimits, max_size: int) -> Database:
+    def with_own_pool(self, *, name: str, limits: SessionLimits, max_size: int) -> Database:
         """The same server for another purpose, with separate connections and limits."""
         return Database(
             self.url, name=name, limits=limits, max_size=max_size, pool_url=self.pool_url
@@ -171,23 +173,25 @@ class Database:
         async with self.connection() as connection:
             return await query(connection, *args, **kwargs)
 
-    async def notifications(self, channel: str) -> AsyncGenerator[None]:
-        """Yields when it starts to listen, and at every notification; ends when the line does."""
+    async def notifications(self, channel: str) -> AsyncGenerator[str | None]:
+        """Yields None when it starts to listen, and the payload of every notification; ends when
+        the line does."""
         with translated_errors():
             async with await self._connect() as connection:
                 limit = self._limits.answer_ms / 1000
                 with cut_after(connection, limit):
                     await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-                yield
+                yield None
                 while True:
-                    async for _ in connection.notifies(timeout=SILENCE_LIMIT):
-                        yield
+                    async for notification in connection.notifies(timeout=SILENCE_LIMIT):
+                        yield notification.payload
                     # a half-open line is as quiet as an idle one
                     with cut_after(connection, limit):
                         await connection.execute("")
 
     async def _connect(self) -> Connection:
         connection = await AsyncConnection.connect(self.url, **self.connect_arguments())
+        bound_timestamps(connection)
         if limits_transactions(connection):
             try:
                 with cut_after(connection, self._limits.answer_ms / 1000):
@@ -314,7 +318,7 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
     if isinstance(error, TOO_LARGE):
         return None  # operational to the driver, but it would be refused again and again
     if isinstance(error, psycopg.errors.DiskFull):
-        return DiskFull(f"PostgreSQL has no space left: {error}")
+        return DiskFull(f"PostgreSQL has no space left: {error_text(error)}")
     if isinstance(error, psycopg.errors.DeadlockDetected):
         return DatabaseUnavailable(
             "two transactions waited for each other, and PostgreSQL canceled this one",
@@ -323,7 +327,7 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
     if isinstance(error, _UNAVAILABLE):
         canceled = isinstance(error, psycopg.errors.QueryCanceled)
         return (StatementTimedOut if canceled else DatabaseUnavailable)(
-            f"the database cannot be used: {str(error).strip() or type(error).__name__}",
+            f"the database cannot be used: {error_text(error)}",
             hint=Hint("Check FORAGER_DATABASE_URL, or run {}.", action("doctor")),
         )
     return None

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
 from typing import TypeVar
 
 import psycopg
 from structlog.stdlib import BoundLogger
 
-from forager.db.database import Connection, Database, translated_errors
-from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
+from forager.db.database import Database
+from forager.errors import DatabaseUnavailable, DiskFull, error_text
 
 # errors of the database that pass by themselves
-TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
+TRANSIENT_ERRORS = (DatabaseUnavailable, DiskFull, psycopg.Error)
 SAID_EVERY = 60.0
 RECONNECT_INTERVAL = 1.0
 RETRY_INTERVAL = 0.5
@@ -34,14 +34,14 @@ class Outage:
     def __init__(
         self,
         log: BoundLogger,
-        words: str,
+        message: str,
         *,
         also: tuple[type[Exception], ...] = (),
         said_every: float = SAID_EVERY,
     ) -> None:
         self._log = log
-        self._words = words
-        self._trouble = (*TROUBLE, *also)
+        self._message = message
+        self._transient_errors = (*TRANSIENT_ERRORS, *also)
         self._said_every = said_every
         self._began: float | None = None
         self._said_at = 0.0
@@ -57,7 +57,7 @@ class Outage:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if error is None:
             self.over()
-        elif isinstance(error, self._trouble):
+        elif isinstance(error, self._transient_errors):
             self.note(error)
             return True
         return False  # a bug, or a request to stop
@@ -66,7 +66,7 @@ class Outage:
         """Record a failure, and log it unless that was done a moment ago."""
         now = time.monotonic()
         if self._began is None or now - self._said_at >= self._said_every:
-            self._log.warning(self._words, reason=_reason(error))
+            self._log.warning(self._message, reason=error_text(error))
             self._said_at = now
         if self._began is None:
             self._began = now
@@ -75,20 +75,21 @@ class Outage:
         """Record a success, and log it after a failure."""
         if self._began is not None:
             seconds = round(time.monotonic() - self._began, 1)
-            self._log.info("recovered", what=self._words, seconds=seconds)
+            self._log.info("recovered", what=self._message, seconds=seconds)
             self._began = None
 
 
-async def listen(database: Database, channel: str, wake: Callable[[], None]) -> None:
-    """Call `wake` at every notification, until canceled; reconnect after an outage.
+async def listen(database: Database, channel: str, wake: Callable[[str | None], object]) -> None:
+    """Call `wake` with the payload of every notification; reconnect after an outage.
 
-    It is also called whenever listening begins: what was sent before is not lost.
+    It runs until it is canceled. `wake` is also called with None whenever listening begins: what
+    was sent before is not lost.
     """
     while True:
-        with suppress(*TROUBLE):
+        with suppress(*TRANSIENT_ERRORS):
             async with aclosing(database.notifications(channel)) as notifications:
-                async for _ in notifications:
-                    wake()
+                async for payload in notifications:
+                    wake(payload)
         await asyncio.sleep(RECONNECT_INTERVAL)
 
 
@@ -119,7 +120,8 @@ async def retry_until_available(
                 return await operation()
             except unavailable as error:
                 if not is_waiting:
-                    log.warning("database or disk unavailable, will retry", reason=_reason(error))
+                    reason = error_text(error)
+                    log.warning("database or disk unavailable, will retry", reason=reason)
                     _WAITING.append(error)
                     is_waiting = True
                 full = isinstance(error, DiskFull)
@@ -127,23 +129,3 @@ async def retry_until_available(
     finally:
         if is_waiting:
             _WAITING.pop()
-
-
-def _reason(error: BaseException) -> str:
-    return error.message if isinstance(error, ForagerError) else str(error)
-
-
-class InTransaction(Database):
-    """A database whose statements all belong to the transaction of one connection.
-
-    A transaction begun through it is a savepoint in that one. One user at a time.
-    """
-
-    def __init__(self, database: Database, connection: Connection) -> None:
-        self.__dict__.update(database.__dict__)
-        self._connection = connection
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        with translated_errors():
-            yield self._connection

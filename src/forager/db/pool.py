@@ -20,6 +20,8 @@ from psycopg import AsyncConnection, AsyncTransaction, sql
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
+from forager.db.timestamps import bound_timestamps
+
 Connection = AsyncConnection[TupleRow]
 
 # a connection that was idle for longer may be dead, and is asked before it is given out
@@ -28,7 +30,7 @@ CHECK_LIMIT = 3.0
 TURN_LIMIT = 30.0
 
 
-class Session(NamedTuple):
+class ServerSession(NamedTuple):
     """A connection, and what identifies it on the server."""
 
     connection: Connection
@@ -51,8 +53,8 @@ class Pool:
         self._size = size
         self._owns_sessions = owns_sessions
         self._turns = asyncio.Semaphore(size)
-        self._idle: list[tuple[float, Session]] = []
-        self._broken: list[Session] = []
+        self._idle: list[tuple[float, ServerSession]] = []
+        self._broken: list[ServerSession] = []
 
     @asynccontextmanager
     async def connection(self, limit: float) -> AsyncIterator[Connection]:
@@ -83,16 +85,16 @@ class Pool:
                 f"all {self._size} connections were in use for {TURN_LIMIT:g} s"
             ) from None
 
-    async def _living(self) -> Session:
+    async def _living(self) -> ServerSession:
         session = await self._living_idle()
         if session is None:
             connection = await self._connect()
-            session = Session(connection, connection.info.backend_pid, time.monotonic())
+            session = ServerSession(connection, connection.info.backend_pid, time.monotonic())
         if self._broken:
             await self._end_broken(session)
         return session
 
-    async def _living_idle(self) -> Session | None:
+    async def _living_idle(self) -> ServerSession | None:
         if not self._idle:
             return None
         since, session = self._idle.pop()
@@ -104,7 +106,7 @@ class Pool:
                 return None
         return session
 
-    async def _end_broken(self, session: Session) -> None:
+    async def _end_broken(self, session: ServerSession) -> None:
         broken, self._broken = self._broken, []
         now = time.monotonic()
         try:
@@ -121,20 +123,26 @@ class Pool:
                 [each.process_id for each in broken],
                 [now - each.opened_at for each in broken],
             )
+        except psycopg.errors.InsufficientPrivilege:
+            pass  # an administrator revoked it; the server's own timeouts end them
         except BaseException:
             self._broken += broken
             raise
 
-    async def _check(self, session: Session, statement: LiteralString, *values: object) -> None:
-        """Run a short statement; the connection is dropped if it fails."""
+    async def _check(
+        self, session: ServerSession, statement: LiteralString, *values: object
+    ) -> None:
+        """Run a short statement; the connection is dropped if it fails, unless it is refused."""
         try:
             with cut_after(session.connection, CHECK_LIMIT):
                 await session.connection.execute(statement, values or None)
+        except psycopg.errors.InsufficientPrivilege:
+            raise
         except BaseException:
             await self._drop(session)
             raise
 
-    async def _take_back(self, session: Session) -> None:
+    async def _take_back(self, session: ServerSession) -> None:
         if session.connection.info.transaction_status is TransactionStatus.IDLE:
             self._idle.append((time.monotonic(), session))
             return
@@ -142,7 +150,7 @@ class Pool:
             await self.close()
         await self._drop(session)
 
-    async def _drop(self, session: Session) -> None:
+    async def _drop(self, session: ServerSession) -> None:
         await session.connection.close()
         if self._owns_sessions:
             self._broken.append(session)
@@ -183,6 +191,7 @@ class PooledConnection(AsyncConnection[TupleRow]):
     async def open(cls, url: str, limits: dict[str, int], **arguments: Any) -> Self:
         """`limits`: milliseconds by setting."""
         connection = await cls.connect(url, prepare_threshold=None, **arguments)
+        bound_timestamps(connection)
         connection._limits = tuple(
             sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), limit)
             for name, limit in limits.items()

@@ -17,6 +17,7 @@ from psycopg.pq import Format
 from psycopg.rows import args_row, class_row, scalar_row
 
 from forager.db.pool import Connection
+from forager.errors import error_text
 
 Row = TypeVar("Row")
 
@@ -169,7 +170,7 @@ def encode_array(kind: str, values: list[Any]) -> EncodedArray | list[Any]:
     try:
         elements = [_NULL if value is None else encode(value) for value in values]
     except struct.error as error:
-        raise psycopg.DataError(f"not a value of the type {kind}: {error}") from None
+        raise psycopg.DataError(f"not a value of the type {kind}: {error_text(error)}") from None
     return EncodedArray(b"".join((_HEADER(1, 1, number, len(values), 1), *elements)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -10,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from forager.db.rows import Values
-from forager.errors import DatabaseUnavailable, NotFound, SchemaMismatch
+from forager.errors import DatabaseUnavailable, NotFound, SchemaMismatch, error_text
 from forager.hints import Hint, action
 from forager.logs import get_logger
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from sqlalchemy import Connection as SqlAlchemyConnection
 
     from forager.db.database import Database
 
@@ -112,14 +115,9 @@ def _read_version(connection: psycopg.Connection[Any]) -> str | None:
 def _migrate(url: str, revision: str, *, forward: bool) -> None:
     from alembic import command
     from alembic.util import CommandError
-    from sqlalchemy import create_engine, text
 
-    driver_url = "postgresql+psycopg://" + url.split("://", 1)[1]
-    engine = create_engine(driver_url)
     try:
-        with engine.begin() as connection:
-            # taken first: two processes that start together must not both find an old schema
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": SCHEMA_LOCK})
+        with migrating(url) as connection:
             config = _alembic_config()
             config.attributes["connection"] = connection
             (command.upgrade if forward else command.downgrade)(config, revision)
@@ -132,12 +130,25 @@ def _migrate(url: str, revision: str, *, forward: bool) -> None:
                 ),
             ) from None
         raise SchemaMismatch(
-            f"the database cannot be moved to schema {revision}: {error}",
+            f"the database cannot be moved to schema {revision}: {error_text(error)}",
             hint="A newer Forager made it: update this one.",
         ) from None
+    log.info("schema moved", revision=revision, direction="up" if forward else "down")
+
+
+@contextmanager
+def migrating(url: str) -> Iterator[SqlAlchemyConnection]:
+    """A transaction that may change the schema: one at a time in all processes."""
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine("postgresql+psycopg://" + url.split("://", 1)[1])
+    try:
+        with engine.begin() as connection:
+            # taken first: two processes that start together must not both find an old schema
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": SCHEMA_LOCK})
+            yield connection
     finally:
         engine.dispose()
-    log.info("schema moved", revision=revision, direction="up" if forward else "down")
 
 
 def _alembic_config() -> Config:
@@ -164,7 +175,7 @@ class Readiness:
 
 async def readiness(database: Database) -> Readiness:
     try:
-        async with database.answering_within(ANSWER_LIMIT).connection() as connection:
+        async with database.with_answer_limit(ANSWER_LIMIT).connection() as connection:
             value = await Values(connection).first("SELECT version_num FROM alembic_version")
             return Readiness(True, value)
     except psycopg.errors.UndefinedTable:

@@ -23,16 +23,18 @@ from forager.dispatch.message import (
     checked_ids,
     routes_of,
 )
+from forager.errors import error_text
+from forager.failures.cause import one_line
 from forager.logs import ThrottledHandler, get_logger
 from forager.render.finding import find_browser
 from forager.settings import Settings
-from forager.tasks.causes import one_line
 from forager.tasks.hints import OFFER_LIMIT, Hints, HintsClosed
 from forager.tasks.stages.attempt import Stage
 
 try:
     from celery import Celery
     from celery.exceptions import Reject
+    from celery.utils.nodenames import gethostname, nodename
     from celery.worker import WorkController, state
     from celery.worker.consumer import Consumer
     from kombu import Exchange, Queue
@@ -66,8 +68,12 @@ def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
         task_create_missing_queues=False,
         worker_prefetch_multiplier=1,
         worker_consumer=CONSUMER,
-        worker_enable_remote_control=False,
-        worker_send_task_events=False,
+        worker_enable_remote_control=settings.broker_monitoring,
+        worker_send_task_events=settings.broker_monitoring,
+        # An exclusive queue stays locked until the broker notices that a connection is lost, and
+        # the worker could not return before that. These expire ten seconds after their last use.
+        control_queue_exclusive=False,
+        control_queue_durable=True,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
@@ -130,7 +136,7 @@ def listen_to_celery() -> None:
 
 
 # workers need no gossip: their state is in the database
-ALONE = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+ALONE = {"without_gossip": True, "without_mingle": True}
 
 
 TURN_EVERY = 0.25
@@ -163,12 +169,15 @@ def queue_of(route: Route) -> BandQueue:
 
 
 class HintConsumer(Consumer):  # type: ignore[misc]
-    """Celery's consumer, reduced to consuming."""
+    """Celery's consumer, reduced to consuming and to what its monitoring tools need."""
 
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]
         # without delayed delivery, which would add thirty queues to quorum queues
         default_steps = (
             "celery.worker.consumer.connection:Connection",
+            "celery.worker.consumer.events:Events",
+            "celery.worker.consumer.heart:Heart",
+            "celery.worker.consumer.control:Control",
             "celery.worker.consumer.tasks:Tasks",
             "celery.worker.consumer.consumer:Evloop",
         )
@@ -180,7 +189,8 @@ class HintConsumer(Consumer):  # type: ignore[misc]
         worker_options: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        options = (worker_options or {}) | ALONE
+        is_visible = kwargs["app"].conf.worker_send_task_events
+        options = (worker_options or {}) | ALONE | {"without_heartbeat": not is_visible}
         super().__init__(on_task_request, worker_options=options, **kwargs)
 
     def connect(self) -> Any:
@@ -236,9 +246,11 @@ class CeleryThread:
 
     def _run(self) -> None:
         try:
-            WorkController(app=self._app, pool="solo", concurrency=1).start()
+            # a machine has several workers, and a name has one mailbox
+            name = nodename(f"forager-{os.getpid()}", gethostname())
+            WorkController(app=self._app, hostname=name, pool="solo", concurrency=1).start()
         except Exception as error:
-            log.error("the consumer of the broker has failed", error=repr(error))
+            log.error("the consumer of the broker has failed", error=error_text(error))
         if not self._stopping:
             # without a consumer the worker is useless: the supervisor starts another process
             with contextlib.suppress(ProcessLookupError):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from forager.dispatch.message import DEAD, DEAD_ARGUMENTS, EXCHANGE, QUEUE_ARGUMENTS, TaskMessage
-from forager.errors import ForagerError, InvalidInput
+from forager.errors import ForagerError, InvalidInput, error_text
 
 CONNECT_LIMIT = 5.0
 # for one batch, from the first message to the last confirmation; a transaction is open meanwhile,
@@ -37,7 +37,7 @@ class Broker:
             transport_options={"read_timeout": CONFIRM_LIMIT, "write_timeout": CONFIRM_LIMIT},
         )
         errors = (*self._client.connection_errors, *self._client.channel_errors)
-        self._trouble = (*errors, KombuError, OSError)
+        self._transient_errors = (*errors, KombuError, OSError)
         # errors of one queue, which close the channel
         self._refusals = tuple(self._client.channel_errors)
         self._channel: Any = None
@@ -75,10 +75,9 @@ class Broker:
         except BrokerUnavailable:
             self.close()
             raise
-        except self._trouble as error:
+        except self._transient_errors as error:
             self.close()
-            reason = str(error) or type(error).__name__
-            raise BrokerUnavailable(f"the broker does not answer: {reason}") from None
+            raise BrokerUnavailable(f"the broker does not answer: {error_text(error)}") from None
 
     def _open(self) -> None:
         if self._channel is not None:
@@ -140,7 +139,7 @@ class Broker:
             try:
                 self._declare(queue)
             except self._refusals as error:
-                closed[queue] = str(error)
+                closed[queue] = error_text(error)
                 self._reopen()
         return closed
 

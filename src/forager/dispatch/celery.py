@@ -22,6 +22,7 @@ from forager.db.database import RUNNER_LIMITS, open_database
 from forager.db.ids import new_id
 from forager.db.outages import Outage
 from forager.dispatch.application import Inbox, listen_to_celery, make_app
+from forager.errors import error_text
 from forager.logs import configure_logs, get_logger
 from forager.metrics.recorder import recording
 from forager.settings import Settings, load_settings
@@ -31,7 +32,7 @@ from forager.tasks.workers.worker import TaskWorker
 
 log = get_logger("dispatch")
 
-NAP = 1.0
+POLL_INTERVAL = 1.0
 # a database may have to be migrated or started first
 START_LIMIT = 60.0
 
@@ -81,9 +82,9 @@ class StageThread:
                 with outage:
                     uvloop.run(self._work())
                 if outage.lasts:
-                    time.sleep(NAP)
+                    time.sleep(POLL_INTERVAL)
         except Exception as error:
-            log.error("the stages of this worker have failed", error=repr(error))
+            log.error("the stages of this worker have failed", error=error_text(error))
         self._deadline = float("inf")
         if not self._stopping:
             os._exit(1)  # the parent process starts another
@@ -115,7 +116,7 @@ class StageThread:
     def _watch(self) -> None:
         """End a worker whose row is not renewed, before its tasks are recovered."""
         while local_time() < self._deadline:
-            time.sleep(NAP)
+            time.sleep(POLL_INTERVAL)
         log.error("the row of this worker was not renewed in time, and it ends")
         os._exit(1)
 

@@ -17,7 +17,7 @@ from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Route, TaskMessage
 from forager.logs import get_logger
-from forager.metrics.recorded import DISPATCHED
+from forager.metrics.catalog import DISPATCHED
 from forager.outbox import store as outbox
 from forager.outbox.claim import Claim, claimed
 from forager.outbox.message import Lane, Message, RetryPolicy
@@ -92,7 +92,9 @@ class Relay:
 
     @asynccontextmanager
     async def _resources(self) -> AsyncIterator[None]:
-        listening = asyncio.ensure_future(listen(self._database, CHANNEL, self._woken.set))
+        listening = asyncio.ensure_future(
+            listen(self._database, CHANNEL, lambda _: self._woken.set())
+        )
         try:
             yield
         finally:

@@ -17,17 +17,18 @@ from typing import Any
 import psycopg
 
 from forager import __version__
+from forager.checks import Examination, Finding
 from forager.db.database import Database, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor.examination import examine
-from forager.errors import ForagerError
+from forager.errors import ForagerError, error_text
+from forager.failures.service import ErrorFilter, ErrorGroup, group_errors
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.workers import list_workers
 from forager.metrics.scrape import open_scrape
 from forager.services.report import list_service_processes
 from forager.settings import Settings
-from forager.tasks.errors import ErrorFilter, ErrorGroup, group_errors
 
 FAILED_JOBS = 50
 ERROR_GROUPS = 100
@@ -37,11 +38,12 @@ _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 async def support_bundle(settings: Settings) -> dict[str, Any]:
     """Versions, findings, numbers and errors; parts that need the database may be missing."""
-    checks = await examine(settings, lambda _: None)
+    examination = Examination()
+    await examine(settings, examination)
     bundle: dict[str, Any] = {
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
-        "doctor": [{**asdict(check), "finding": without_urls(check.finding)} for check in checks],
+        "doctor": [_anonymous_finding(each) for each in examination.findings.values()],
     }
     try:
         # not `open_database`: a report must not migrate the schema
@@ -49,7 +51,7 @@ async def support_bundle(settings: Settings) -> dict[str, Any]:
             async with Database(server.url, name="forager support-bundle") as database:
                 bundle |= await _of_database(database, settings)
     except (ForagerError, psycopg.Error) as error:
-        bundle["database_error"] = without_urls(str(error))
+        bundle["database_error"] = without_urls(error_text(error))
     return bundle
 
 
@@ -62,6 +64,11 @@ def versions() -> dict[str, Any]:
         "system": platform.platform(),
         "packages": dict(sorted(packages.items(), key=lambda each: each[0].lower())),
     }
+
+
+def _anonymous_finding(finding: Finding) -> dict[str, Any]:
+    """A finding without examples: they name hosts, keys and addresses."""
+    return {**asdict(finding), "message": without_urls(finding.message), "examples": []}
 
 
 def without_urls(text: str) -> str:

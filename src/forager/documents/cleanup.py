@@ -26,7 +26,7 @@ RETRY_WINDOW = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class CleanupResult:
     """The numbers of deleted rows of one run."""
 
     generations: int = 0
@@ -57,10 +57,10 @@ class DocumentCleanup:
     async def flush(self) -> None:
         await self._database.run(removal.flush_pending_lists)
 
-    async def run_once(self) -> Removed:
+    async def run_once(self) -> CleanupResult:
         await self._abandon()
         removed = await self.delete_abandoned()
-        if removed != Removed():
+        if removed != CleanupResult():
             log.info(
                 "old pages deleted",
                 generations=removed.generations,
@@ -71,7 +71,7 @@ class DocumentCleanup:
 
     async def _abandon(self) -> None:
         async with self._database.connection() as connection:
-            await removal.abandon_outdated(connection, self._reader_grace)
+            await removal.cleanup_old_generations(connection, self._reader_grace)
             left_behind = await removal.select_left_behind(connection, self._retry_window)
         for generation_id, job_id in left_behind:
             with isolated(f"generation {generation_id}"):
@@ -84,7 +84,7 @@ class DocumentCleanup:
             if await removal.abandon_left_behind(connection, generation_id, self._retry_window):
                 await removal.forget_failed_crawl(connection, job_id)
 
-    async def delete_abandoned(self, source_id: str | None = None) -> Removed:
+    async def delete_abandoned(self, source_id: str | None = None) -> CleanupResult:
         """Delete what is abandoned, of one source or of all."""
         abandoned = await self._database.run(removal.select_abandoned, source_id)
         generations = documents = 0
@@ -93,7 +93,7 @@ class DocumentCleanup:
                 gone, deleted = await self._delete_generation(generation_id, source)
                 generations += gone
                 documents += deleted
-        return Removed(generations, documents, await self._delete_empty_sources())
+        return CleanupResult(generations, documents, await self._delete_empty_sources())
 
     async def _delete_empty_sources(self) -> int:
         empty = await self._database.run(removal.select_empty_sources)

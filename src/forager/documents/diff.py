@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
@@ -18,11 +19,16 @@ from forager.documents.publication import (
     readable_generation,
 )
 from forager.documents.store import reads
-from forager.errors import NotAllowed
+from forager.errors import NotAllowed, WorkFailed
 from forager.hints import Hint, action
+from forager.processes.calls import call_limited
 
-# comparing takes time in the product of the numbers of lines
+# comparing takes time in the product of the numbers of lines, and more for hostile text
 MAX_COMPARISONS = 4_000_000
+# comparisons of a page that a thread makes: less than a second, however hostile
+IN_THREAD = 40_000
+# pages of one diff whose comparison may exceed the limits; others that may are not compared
+MAX_TOO_LONG = 3
 
 Key = tuple[str, int]
 
@@ -37,7 +43,62 @@ class SectionChange:
     diff: str
 
 
-def section_changes(old: Sequence[SectionRow], new: Sequence[SectionRow]) -> list[SectionChange]:
+async def compare_sections(
+    old: Sequence[SectionRow], new: Sequence[SectionRow]
+) -> list[SectionChange]:
+    """The changes of one page. An expensive comparison runs in a process with limits."""
+    return await _Comparison().compare(old, new)
+
+
+class _Comparison:
+    """Compares pages outside the event loop."""
+
+    def __init__(self) -> None:
+        self._too_long = 0
+
+    async def compare(
+        self, old: Sequence[SectionRow], new: Sequence[SectionRow]
+    ) -> list[SectionChange]:
+        if _comparisons(old, new) <= IN_THREAD:
+            return await asyncio.to_thread(section_changes, old, new)
+        if self._too_long < MAX_TOO_LONG:
+            try:
+                found = await call_limited(compare_rows, _as_rows(old), _as_rows(new))
+                return [SectionChange(*fields) for fields in found]
+            except (WorkFailed, OSError):
+                self._too_long += 1
+        return await asyncio.to_thread(section_changes, old, new, max_comparisons=0)
+
+
+def _comparisons(old: Sequence[SectionRow], new: Sequence[SectionRow]) -> int:
+    before, after = _keyed(old), _keyed(new)
+    return sum(
+        _line_count(before[key]) * _line_count(section)
+        for key, section in after.items()
+        if key in before and not _same(before[key], section)
+    )
+
+
+def _line_count(section: SectionRow) -> int:
+    return section.content.count("\n") + 2
+
+
+def _as_rows(sections: Sequence[SectionRow]) -> list[dict[str, Any]]:
+    return [asdict(section) for section in sections]
+
+
+def compare_rows(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The changes of one page, in a process that got its sections as JSON."""
+    before = [SectionRow(**row) for row in old]
+    return [astuple(each) for each in section_changes(before, [SectionRow(**row) for row in new])]
+
+
+def section_changes(
+    old: Sequence[SectionRow],
+    new: Sequence[SectionRow],
+    *,
+    max_comparisons: int = MAX_COMPARISONS,
+) -> list[SectionChange]:
     """The changes in the order of the new page, then the removed sections."""
     before, after = _keyed(old), _keyed(new)
     changes = [
@@ -45,13 +106,15 @@ def section_changes(old: Sequence[SectionRow], new: Sequence[SectionRow]) -> lis
             "changed" if key in before else "added",
             section.heading,
             section.anchor,
-            _unified(before.get(key), section),
+            _unified(before.get(key), section, max_comparisons),
         )
         for key, section in after.items()
         if key not in before or not _same(before[key], section)
     ]
     removed = [
-        SectionChange("removed", section.heading, section.anchor, _unified(section, None))
+        SectionChange(
+            "removed", section.heading, section.anchor, _unified(section, None, max_comparisons)
+        )
         for key, section in before.items()
         if key not in after
     ]
@@ -73,9 +136,9 @@ def _same(old: SectionRow, new: SectionRow) -> bool:
     return (old.heading, old.level, old.content) == (new.heading, new.level, new.content)
 
 
-def _unified(old: SectionRow | None, new: SectionRow | None) -> str:
+def _unified(old: SectionRow | None, new: SectionRow | None, max_comparisons: int) -> str:
     before, after = _lines(old), _lines(new)
-    if len(before) * len(after) > MAX_COMPARISONS:
+    if len(before) * len(after) > max_comparisons:
         return f"too long to compare: {len(before)} lines before, {len(after)} now"
     return "\n".join(difflib.unified_diff(before, after, "old", "new", lineterm="", n=2))
 
@@ -197,8 +260,11 @@ def _collect(diff: Diff, rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, int
 
 async def _add_sections(database: Database, diff: Diff, pairs: list[tuple[int, int]]) -> None:
     """Outside any transaction: comparing takes time, and documents do not change."""
+    comparison = _Comparison()
     for start in range(0, len(pairs), SECTIONS_AT_ONCE):
         batch = pairs[start : start + SECTIONS_AT_ONCE]
         sections = await database.run(reads.select_sections, [*chain.from_iterable(batch)])
         for page, (old, new) in zip(diff.changed[start:], batch, strict=False):
-            page.sections.extend(section_changes(sections.get(old, []), sections.get(new, [])))
+            page.sections.extend(
+                await comparison.compare(sections.get(old, []), sections.get(new, []))
+            )

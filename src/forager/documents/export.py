@@ -66,7 +66,8 @@ async def find_source(database: Database, name: str) -> str | None:
         found = [each.source_id for each in await select_published(connection, name, None)]
     if len(found) > 1:
         raise InvalidInput(
-            f"{name} has several versions: {', '.join(sorted(found))}", hint="Name one of them."
+            f"source {name} has several versions: {', '.join(sorted(found))}",
+            hint="Name one of them.",
         )
     return found[0] if found else None
 

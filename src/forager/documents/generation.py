@@ -12,16 +12,39 @@ from uuid import UUID
 from cronsim import CronSim, CronSimError
 
 from forager.amounts import parse_duration
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, error_text
+
+# the stop reason of a job whose generation was refused; the generation's note says why
+NOT_PUBLISHED = "not published"
 
 
 class State(StrEnum):
+    """The publication state of a generation."""
+
     BUILDING = "building"
     PUBLISHED = "published"
-    # complete, but not what readers see: published before, or refused
-    RETIRED = "retired"
+    # complete, but never published: the quality gate or a newer publication stopped it
+    HELD_BACK = "held_back"
+    # published before
+    SUPERSEDED = "superseded"
     # about to be deleted
     ABANDONED = "abandoned"
+
+    @property
+    def label(self) -> str:
+        return self.value.replace("_", " ")
+
+
+COMPLETE = (State.PUBLISHED, State.HELD_BACK, State.SUPERSEDED)
+# rows of earlier versions begin their note like this
+_OLD_PREFIX = "not published: "
+
+
+def publication_state(stored: str, published_at: datetime | None) -> State:
+    """The state of a generation by its row, where held back and superseded are both `retired`."""
+    if stored != "retired":
+        return State(stored)
+    return State.HELD_BACK if published_at is None else State.SUPERSEDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +69,30 @@ class Generation:
     created_at: datetime
     published_at: datetime | None
     retired_at: datetime | None
+    # why it is held back, or is being deleted
     note: str | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "state", State(self.state))
+        object.__setattr__(self, "state", publication_state(self.state, self.published_at))
+        object.__setattr__(self, "note", reason_of(self.note))
 
     @property
     def is_complete(self) -> bool:
-        return self.state in (State.PUBLISHED, State.RETIRED)
+        return self.state in COMPLETE
+
+    @property
+    def is_held_back(self) -> bool:
+        return self.state is State.HELD_BACK
+
+    @property
+    def label(self) -> str:
+        """The state with its reason: `held back: pages fell from 10 to 2`."""
+        return f"{self.state.label}: {self.note}" if self.note else self.state.label
+
+
+def reason_of(note: str | None) -> str | None:
+    """The reason in a stored note."""
+    return note and note.removeprefix(_OLD_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +108,11 @@ class Source:
     published_number: int | None
     pages: int
     published_at: datetime | None
+    # the newest complete generation and the reason, if it is held back
+    held_back_number: int | None
+    held_back_note: str | None
+    # the generation that a roll-back would publish
+    earlier_number: int | None
     generations: int
     text_config: str | None
     keep_generations: int
@@ -87,6 +131,36 @@ class Source:
     # that job waits until it is resumed
     is_paused: bool
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "held_back_note", reason_of(self.held_back_note))
+
+    @property
+    def held_back_message(self) -> str | None:
+        """The generation that is held back, and why."""
+        if self.held_back_number is None:
+            return None
+        return f"generation {self.held_back_number} is held back: {self.held_back_note}"
+
+    @property
+    def state(self) -> State | None:
+        """The state of its newest generation; None before the first crawl."""
+        if self.held_back_number is not None:
+            return State.HELD_BACK
+        if self.published_number is not None:
+            return State.PUBLISHED
+        return None if self.active_job is None else State.BUILDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceDeclaration:
+    """The options and the schedule of a source's next crawls."""
+
+    id: str
+    base_url: str
+    kind: str
+    payload: dict[str, Any]
+    schedule: Schedule
+
 
 # Pages that were removed, and lasting errors of the site, are not failures of the crawl. A block or
 # an expired login causes 401, 403, 407 and 429, so these are.
@@ -97,7 +171,7 @@ MAX_REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class CrawlEffort:
     """The URLs that a crawl tried, and its failures by reason."""
 
     tried: int = 0
@@ -113,7 +187,7 @@ class Effort:
         return {reason: times for reason, times in self.reasons.items() if reason not in GONE}
 
 
-def objection(pages: int, source: Source, effort: Effort) -> str | None:
+def objection(pages: int, source: Source, effort: CrawlEffort) -> str | None:
     """Why a generation should not be published; None if it may."""
     if not pages:
         return f"it has no pages{_counted(effort.reasons)}"
@@ -121,8 +195,15 @@ def objection(pages: int, source: Source, effort: Effort) -> str | None:
     if source.pages - pages > source.max_shrink * source.pages + 1e-9:
         return f"pages fell from {source.pages} to {pages}{_counted(effort.reasons)}"
     if effort.at_fault > source.max_failed * effort.tried + 1e-9:
-        return f"{effort.at_fault} of {effort.tried} URLs failed{_counted(effort.faults)}"
+        counted = f"{effort.at_fault} of {effort.tried} URLs failed{_counted(effort.faults)}"
+        return counted + _gone(effort)
     return None
+
+
+def _gone(effort: CrawlEffort) -> str:
+    """The failures that do not count, so that the numbers add up to those of the ledger."""
+    gone = {reason: times for reason, times in effort.reasons.items() if reason in GONE}
+    return f"; {sum(gone.values())} more do not count{_counted(gone)}" if gone else ""
 
 
 def _counted(reasons: Mapping[str, int]) -> str:
@@ -170,7 +251,9 @@ def parse_cron(text: str) -> Schedule:
     try:
         first = next(CronSim(expression, datetime.now(UTC)), None)
     except CronSimError as error:
-        raise InvalidInput(f"{text!r} is not a cron expression: {error}", hint=hint) from None
+        raise InvalidInput(
+            f"{text!r} is not a cron expression: {error_text(error)}", hint=hint
+        ) from None
     if first is None:
         raise InvalidInput(f"{text!r} never comes", hint=hint)
     return Schedule(cron=expression)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from forager.db.ids import new_id
-from forager.documents.page import NewPage, SectionNames, SectionRow, document_of
+from forager.documents.page import NewPage, SectionNames, SectionRow, indexed_document
 from forager.extract.identifiers import (
     MAX_IDENTIFIERS,
     container_of,
@@ -32,7 +32,7 @@ _LISTED_SHARE = 0.6
 _LINK = re.compile(r"\[([^\[\]]{0,200})\]\([^()\s]{0,2000}\)")
 # the code block that a section opens with, and the names in it that are called or declared
 _SIGNATURE = re.compile(r"(?:> ?)?```[^\n]{0,50}\n(.{1,3000}?)```", re.DOTALL)
-_CALLED = re.compile(r"([A-Za-z]\w{0,99})\(")
+_CALLED = re.compile(r"([A-Za-z]\w{0,99}) ?\(")
 # scripts that are written without blanks, or that attach particles to words
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 # bytes that begin none of these characters in UTF-8: found several times as fast as a pattern
@@ -40,9 +40,17 @@ _OTHER_BYTES = bytes(set(range(256)) - {0xE0, 0xE1, *range(0xE3, 0xEE)})
 _SIGNS = re.compile(r"[\W_]+")
 _ASCII_SIGNS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 _DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
+_MAX_NAME = 100  # characters
+_MAX_QUALIFIED = 16
+# what separates a name from its container, and the number of its arguments in an anchor
+_SEPARATOR = re.compile(r"::|->|(?<=\w)[:#](?=\w)")
+_ARITY = re.compile(r"(.*\D)[-/](\d{1,2})")
+# the anchor of a definition in Scribble: (def._((lib._racket/list..rkt)._remf*))
+_SCRIBBLE = re.compile(r"\((?:def|form)\._.*\._([^()]+)\)+")
+_CONTAINER = re.compile(r"[A-Za-z_][\w.:-]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewSection(SectionRow):
     """A section as it is stored, with the words that search finds it by."""
 
@@ -53,8 +61,9 @@ class NewSection(SectionRow):
 
 def new_sections(page: NewPage) -> list[NewSection]:
     """The sections of a page with their IDs, so that parents and children are written at once."""
-    document = document_of(page)
+    document = indexed_document(page)
     ids = {section.position: new_id() for section in document.sections}
+    containers = _containers(document.title, page.url)
     return [
         NewSection(
             id=ids[section.position],
@@ -64,9 +73,10 @@ def new_sections(page: NewPage) -> list[NewSection]:
             anchor=section.anchor,
             content=section.content,
             position=section.position,
+            anchors=section.anchors,
             head=head_of(document.title, section),
             context=context,
-            names=named,
+            names=_with_qualified(named, section, containers),
         )
         for section, context, named in zip(
             document.sections,
@@ -75,6 +85,52 @@ def new_sections(page: NewPage) -> list[NewSection]:
             strict=True,
         )
     ]
+
+
+def canonical_name(name: str) -> str:
+    """A name with one kind of separator: `ets:new`, `Ets::new` and `Ets#new()` are `ets.new`."""
+    return _SEPARATOR.sub(".", name.lower().removesuffix("()")).lstrip(".")
+
+
+def _containers(title: str | None, url: str) -> list[str]:
+    """The names of what a page is about: its file, and the last word of its title."""
+    stem = unquote(urlsplit(url).path).rpartition("/")[2].rpartition(".")[0]
+    words = (title or "").split()
+    names = (stem, words[-1].rpartition("/")[2] if words else "")
+    found = (canonical_name(name) for name in names if _CONTAINER.fullmatch(name))
+    return [name for name in dict.fromkeys(found) if name != "index"]
+
+
+def _with_qualified(
+    names: SectionNames, section: Section, containers: Sequence[str]
+) -> SectionNames:
+    """Add the names that a section defines together with its page, and its anchor."""
+    if names.kind == LISTING:
+        return names
+    members = [name[len(DEFINES) :] for name in names.heading if name.startswith(DEFINES)]
+    anchored = _anchor_names(section)
+    members = [name for name in (*members, *anchored) if "." not in name]
+    qualified = [f"{outer}.{name}" for outer in containers for name in members]
+    added = [f"{DEFINES}{name}" for name in (*anchored, *qualified[:_MAX_QUALIFIED])]
+    return SectionNames(
+        list(dict.fromkeys((*names.heading, *added))),
+        list(dict.fromkeys((*added, *names.section)))[:MAX_IDENTIFIERS],
+        names.kind,
+    )
+
+
+def _anchor_names(section: Section) -> list[str]:
+    """The anchor as a name, unless it only repeats the heading; with the number of arguments."""
+    anchor = unquote(section.anchor or "").lower()
+    if found := _SCRIBBLE.fullmatch(anchor):
+        anchor = found[1]
+    if not 1 < len(anchor) <= _MAX_NAME or any(map(str.isspace, anchor)):
+        return []
+    if found := _ARITY.fullmatch(anchor):
+        is_member = section.heading.lower().find(f"{found[1]}(") >= 0
+        return [f"{found[1]}/{found[2]}"] if is_member or "/" in anchor else []
+    repeats = _SIGNS.sub("", anchor) == _SIGNS.sub("", section.heading.lower())
+    return [] if repeats else [canonical_name(anchor)]
 
 
 def section_names(title: str | None, sections: Sequence[Section]) -> list[SectionNames]:
@@ -147,7 +203,7 @@ def bigrams(text: str) -> list[str]:
 def _names(head: str, section: Section, defined: Iterable[str], kind: str) -> SectionNames:
     defined = dict.fromkeys(defined)
     heading = dict.fromkeys([*identifier_lexemes(head), *bigrams(head)]) | defined
-    heading |= dict.fromkeys(f"{DEFINES}{name}" for name in defined)
+    heading |= dict.fromkeys(f"{DEFINES}{canonical_name(name)}" for name in defined)
     content = [*identifier_lexemes(section.content), *bigrams(section.content)]
     everything = list(heading | dict.fromkeys(content))[:MAX_IDENTIFIERS]
     return SectionNames(list(heading), everything, kind)

@@ -56,7 +56,7 @@ class NewPage:
     carried_reason: str | None = None
 
 
-def document_of(page: NewPage) -> IndexedDocument:
+def indexed_document(page: NewPage) -> IndexedDocument:
     """The document of a page that was read."""
     assert page.document is not None
     return page.document
@@ -130,6 +130,17 @@ class CarriedPage:
     times: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedPage:
+    """A page as the published generation of a source lists it."""
+
+    source_id: str
+    generation: int
+    # since when readers see this version
+    since: datetime
+    carried_reason: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class SectionRow:
     """A section of a stored page."""
@@ -141,6 +152,8 @@ class SectionRow:
     anchor: str | None
     content: str
     position: int
+    # further anchors, of places in its text
+    anchors: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +170,7 @@ LINK_SET_HASH = 16
 
 
 @dataclass(slots=True)
-class Counts:
+class PageCounts:
     """Numbers of pages by how they differ from the base generation."""
 
     added: int = 0
@@ -179,7 +192,7 @@ class ManifestPage:
 
 
 @dataclass(slots=True)
-class Plan:
+class CommitPlan:
     """The rows of one commit: `new` documents are written, and pages with documents are listed.
 
     `copied` pages answered 304 or failed: the base's row is copied.
@@ -189,11 +202,11 @@ class Plan:
     listed: list[ManifestPage] = field(default_factory=list)
     copied: list[NewPage] = field(default_factory=list)
     link_sets: dict[bytes, bytes] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
+    counts: PageCounts = field(default_factory=PageCounts)
 
 
-def make_plan(pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> Plan:
-    plan = Plan()
+def make_plan(pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> CommitPlan:
+    plan = CommitPlan()
     for page in pages:
         before = previous.get(page.key)
         if page.document is None:
@@ -203,7 +216,7 @@ def make_plan(pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) 
     return plan
 
 
-def _copy(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
+def _copy(plan: CommitPlan, page: NewPage, before: PreviousPage | None) -> None:
     if before is None:
         raise ValueError(f"{page.url} has no document, and was not there before")
     plan.copied.append(page)
@@ -214,7 +227,7 @@ def _copy(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
 
 
 def _place(
-    plan: Plan, page: NewPage, document: IndexedDocument, before: PreviousPage | None
+    plan: CommitPlan, page: NewPage, document: IndexedDocument, before: PreviousPage | None
 ) -> None:
     plan.listed.append(ManifestPage(page, _link_set(plan, page, before)))
     same_content = before is not None and before.content_hash == document.content_hash
@@ -228,7 +241,7 @@ def _place(
         plan.new.append(page)
 
 
-def _link_set(plan: Plan, page: NewPage, before: PreviousPage | None) -> bytes | None:
+def _link_set(plan: CommitPlan, page: NewPage, before: PreviousPage | None) -> bytes | None:
     if page.outlinks is None:
         return None
     digest = sha256(page.outlinks).digest()[:LINK_SET_HASH]

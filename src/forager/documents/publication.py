@@ -7,7 +7,7 @@ from uuid import UUID
 
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation, Source, State
-from forager.documents.page import Counts
+from forager.documents.page import PageCounts
 from forager.documents.store import building, generations, publishing
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
@@ -20,11 +20,8 @@ async def publish(
     async with database.transaction() as connection:
         source = await locked_source(connection, source_id)
         target = await complete_generation(connection, source_id, number)
-        if target.note is not None and target.published_at is None and not force:
-            raise NotAllowed(
-                f"generation {target.number} of {source_id} was {target.note}",
-                hint=Hint("Publish it with {}.", Option("force")),
-            )
+        if target.is_held_back and not force:
+            raise _is_held_back(target)
         return await _swap(connection, target, source)
 
 
@@ -38,17 +35,26 @@ async def roll_back(database: Database, source_id: str, number: int | None = Non
             before = await complete_generation(connection, source_id, number)
         if before is None:
             raise NotAllowed(
-                f"{source_id} has no earlier generation to go back to",
+                f"source {source_id} has no earlier generation to go back to",
                 hint=Hint("{} lists generations.", action("sources generations", source_id)),
             )
+        if before.is_held_back:
+            raise _is_held_back(before)
         return await _swap(connection, before, source)
+
+
+def _is_held_back(generation: Generation) -> NotAllowed:
+    return NotAllowed(
+        f"generation {generation.number} of {generation.source_id} is {generation.label}",
+        hint=Hint("Publish it with {}.", Option("force")),
+    )
 
 
 async def swap(
     connection: Connection, source_id: str, generation_id: int, expected: int | None
 ) -> bool:
     """Publish inside the caller's transaction, which must be rolled back if this is False."""
-    if not await publishing.point_at(connection, source_id, generation_id, expected):
+    if not await publishing.activate_generation(connection, source_id, generation_id, expected):
         return False
     await publishing.retire_published(connection, source_id)
     return await publishing.mark_published(connection, generation_id)
@@ -66,8 +72,8 @@ async def reopen(
     if last is None:
         return  # the job keeps no documents
     newest = await generations.select_newest_complete(connection, source_id)
-    is_refused = last.published_at is None and last.base_id == published
-    if newest is None or newest.id != last.id or not (last.id == published or is_refused):
+    is_held_back = last.is_held_back and last.base_id == published
+    if newest is None or newest.id != last.id or not (last.id == published or is_held_back):
         raise NotAllowed(
             f"generation {last.number} of {source_id} is not the newest one",
             hint=Hint("{} crawls the source again.", action("sources refresh", source_id)),
@@ -76,9 +82,9 @@ async def reopen(
     pages = await building.copy_generation(connection, last, copy, without=without)
     carried_over = last.carried_over - (last.pages - pages)
     counts = (
-        Counts(last.added, last.changed, last.unchanged, carried_over)
-        if is_refused
-        else Counts(unchanged=pages - carried_over, carried_over=carried_over)
+        PageCounts(last.added, last.changed, last.unchanged, carried_over)
+        if is_held_back
+        else PageCounts(unchanged=pages - carried_over, carried_over=carried_over)
     )
     await building.add_counts(connection, copy, counts)
 
@@ -102,7 +108,7 @@ async def readable_generation(
     """A complete generation by its number; without one, the published generation."""
     number = source.published_number if number is None else number
     if number is None:
-        raise NotAllowed(f"{source.id} has nothing published yet")
+        raise nothing_published(source)
     return await complete_generation(connection, source.id, number)
 
 
@@ -117,7 +123,7 @@ async def complete_generation(
     if found is None:
         raise no_such_generation(source_id, number)
     if not found.is_complete:
-        raise NotAllowed(f"generation {found.number} of {source_id} is {found.state.value}")
+        raise NotAllowed(f"generation {found.number} of {source_id} is {found.state.label}")
     return found
 
 
@@ -129,6 +135,20 @@ async def _swap(connection: Connection, target: Generation, source: Source) -> G
     return await complete_generation(connection, source.id, target.number)
 
 
+def nothing_published(source: Source) -> NotAllowed:
+    if source.held_back_message is None:
+        return NotAllowed(f"source {source.id} has nothing published yet")
+    return NotAllowed(
+        f"source {source.id} has nothing published: {source.held_back_message}",
+        hint=publish_hint(source.id),
+    )
+
+
+def publish_hint(source_id: str) -> Hint:
+    """How to publish a generation that is held back."""
+    return Hint("{} publishes it anyway.", action("sources publish", source_id, force=True))
+
+
 def no_such_source(source_id: str) -> NotFound:
     return NotFound(
         f"there is no source {source_id}", hint=Hint("{} lists sources.", action("sources list"))
@@ -138,6 +158,6 @@ def no_such_source(source_id: str) -> NotFound:
 def no_such_generation(source_id: str, number: int | None) -> NotFound:
     which = "complete generation" if number is None else f"generation {number}"
     return NotFound(
-        f"{source_id} has no {which}",
+        f"source {source_id} has no {which}",
         hint=Hint("{} lists generations.", action("sources generations", source_id)),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from urllib.parse import unquote
 from uuid import UUID
 
 from forager.archive.options import archive_options
@@ -20,15 +21,16 @@ from forager.db.cursor import (
     unknown_cursor,
 )
 from forager.db.database import Connection, Database
+from forager.documents.generation import Generation
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
-from forager.documents.publication import existing_source
+from forager.documents.publication import existing_source, publish_hint
 from forager.documents.store import generations, reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text
 from forager.extract.sections import CONTINUED
-from forager.extract.urls import NormalisedUrl, Refusal, normalise, other_scheme, with_scheme
+from forager.extract.urls import NormalizedUrl, Refusal, normalize, other_scheme, with_scheme
 from forager.hints import Hint, action
 from forager.settings import Settings
 
@@ -115,6 +117,12 @@ async def read_page(
                 # documents are immutable: these are its sections even after a publication
                 sections = (await reads.select_sections(connection, [found.id])).get(found.id, [])
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
+        if generation is None:
+            held_back = await generations.select_held_back_with(
+                connection, url_key(spellings[0]), source_id, user_id
+            )
+            if held_back is not None:
+                raise _held_back(spellings[0], held_back)
     place = f" in {source_id}" if source_id else ""
     if generation is not None:
         place = f" in generation {generation} of {source_id}"
@@ -122,6 +130,19 @@ async def read_page(
         f"there is no page {spellings[0]}{place}",
         hint=Hint("{} finds pages by their content.", action("search")),
     )
+
+
+def _held_back(url: str, generation: Generation) -> NotFound:
+    return NotFound(
+        f"{url} is not published: generation {generation.number} of {generation.source_id}"
+        f" is {generation.label}",
+        hint=publish_hint(generation.source_id),
+    )
+
+
+async def lists_page(database: Database, generation: Generation, url: str) -> bool:
+    """Whether a generation lists a URL."""
+    return await database.run(reads.generation_lists, generation.id, url_key(_spellings(url)[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +157,7 @@ class PageVersion:
 
 async def page_versions(database: Database, document: DocumentRow) -> list[PageVersion]:
     """The versions of a page, newest first: the generations in which its content changed."""
-    key = url_key(NormalisedUrl(document.url))
+    key = url_key(NormalizedUrl(document.url))
     rows = await database.run(reads.select_versions, document.source_id, key, limit=MAX_VERSIONS)
     versions: list[PageVersion] = []
     for _, listed in groupby(rows, key=lambda row: row[1]):
@@ -150,22 +171,22 @@ async def read_response_of(
 ) -> ArchivedResponse:
     """The archived response that a page was extracted from."""
     ref = await database.run(
-        reads.select_response_ref, document.generation_id, url_key(NormalisedUrl(document.url))
+        reads.select_response_ref, document.generation_id, url_key(NormalizedUrl(document.url))
     )
     if ref is None:
         raise NotFound(f"the response of {document.url} is not in the archive")
     return await read_response(archive_options(settings).open(), ref)
 
 
-def _spellings(url: str) -> list[NormalisedUrl]:
+def _spellings(url: str) -> list[NormalizedUrl]:
     given = with_scheme(url)
-    normalised = normalise(given)
-    if isinstance(normalised, Refusal):
-        raise InvalidInput(f"{url!r} is not a page's URL: {normalised.value}")
-    other = normalise(other_scheme(given))
+    normalized = normalize(given)
+    if isinstance(normalized, Refusal):
+        raise InvalidInput(f"{url!r} is not a page's URL: {normalized.value}")
+    other = normalize(other_scheme(given))
     if "://" in url or isinstance(other, Refusal):
-        return [normalised]
-    return [normalised, other]
+        return [normalized]
+    return [normalized, other]
 
 
 async def _find(
@@ -173,7 +194,7 @@ async def _find(
 ) -> DocumentRow | None:
     """The page at a URL, or the one that it repeats."""
     for _ in range(MAX_HOPS):
-        key = url_key(NormalisedUrl(url))
+        key = url_key(NormalizedUrl(url))
         found = await reads.select_published_documents(connection, key, source_id, user_id)
         if found:
             return found[0]
@@ -189,20 +210,24 @@ async def read_path(database: Database, source_id: str, path: str) -> ReadPage:
     found = (await list_documents(database, source_id, path=path, limit=1)).items
     if not found or found[0].path != path:
         raise NotFound(
-            f"{source_id} has no page at {path}", hint="A path begins with a slash: /docs/intro"
+            f"source {source_id} has no page at {path}",
+            hint="A path begins with a slash: /docs/intro",
         )
     sections = await database.run(reads.select_sections, [found[0].id])
     return ReadPage(found[0], sections.get(found[0].id, []))
 
 
 def section_of(page: ReadPage, name: str) -> list[SectionRow]:
-    """A section and everything below it, by its anchor, its heading or the name it defines."""
+    """A section and everything below it: by its anchor or one in it, its heading or a name."""
     sections = page.sections
     anchor = name.removeprefix("#")
+    # a link escapes what an id need not
+    anchors = {anchor, unquote(anchor)}
     folded = anchor.casefold()
     container = page_container(page.document.title, sections)
     matches: tuple[Callable[[SectionRow], bool], ...] = (
-        lambda section: section.anchor == anchor,
+        lambda section: section.anchor in anchors,
+        lambda section: not anchors.isdisjoint(section.anchors),
         lambda section: section.heading.casefold() == folded,
         lambda section: folded in defined_names(section, container),
     )

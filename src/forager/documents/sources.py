@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Database
 from forager.db.rows import select_now
-from forager.documents.generation import Generation, Schedule, Source
-from forager.documents.publication import existing_source, locked_source
-from forager.documents.store import building, generations, publishing, removal
-from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
+from forager.documents.generation import Generation, Schedule, Source, SourceDeclaration
+from forager.documents.publication import (
+    existing_source,
+    locked_source,
+    no_such_generation,
+    no_such_source,
+)
+from forager.documents.store import generations, publishing, removal
+from forager.errors import InvalidInput, NotAllowed, NotFound, TooManyRequests
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
@@ -37,8 +41,12 @@ async def list_sources(
     return page_of(found, limit, lambda source: source.id)
 
 
-async def get_source(database: Database, source_id: str) -> Source:
-    return await database.run(existing_source, source_id)
+async def get_source(database: Database, source_id: str, *, owner: UUID | None = None) -> Source:
+    """A source; one of another owner than the given one is not found."""
+    source = await database.run(existing_source, source_id)
+    if owner is not None and source.user_id != owner:
+        raise no_such_source(source_id)
+    return source
 
 
 async def list_generations(
@@ -54,11 +62,27 @@ async def list_generations(
     return page_of(found, limit, lambda generation: generation.number)
 
 
-async def list_refused(
+async def get_generation(database: Database, source_id: str, number: int) -> Generation:
+    found = await database.run(generations.select_generation, source_id, number)
+    if found is None:
+        raise no_such_generation(source_id, number)
+    return found
+
+
+async def list_held_back(
     database: Database, *, user_id: UUID | None = None, limit: int = 20
 ) -> list[Generation]:
-    """Newest generations that the quality gate refused, or that were completed too late."""
-    return await database.run(generations.select_refused, user_id=user_id, limit=check_limit(limit))
+    """Newest generations that the quality gate held back, or that were completed too late."""
+    return await database.run(
+        generations.select_held_back, user_id=user_id, limit=check_limit(limit)
+    )
+
+
+async def generations_of_jobs(
+    database: Database, job_ids: Sequence[UUID]
+) -> dict[UUID, Generation]:
+    """The generations that these jobs have built or are building, by job."""
+    return await database.run(generations.select_generations_of_jobs, job_ids)
 
 
 async def refresh(
@@ -69,32 +93,37 @@ async def refresh(
 
 
 async def enqueue_refresh(queue: Queue, source: Source, *, actor: str) -> Enqueued:
-    job = NewJob(
+    return await queue.enqueue(_refresh_of(source), actor=actor)
+
+
+async def enqueue_refreshes(
+    queue: Queue, sources: Sequence[Source], *, actor: str
+) -> list[Enqueued]:
+    """Crawl many sources again as they were crawled last, in one statement."""
+    return await queue.enqueue_each(list(map(_refresh_of, sources)), actor=actor)
+
+
+def _refresh_of(source: Source) -> NewJob:
+    return NewJob(
         kind=source.kind, payload=source.payload, source_id=source.id, user_id=source.user_id
     )
-    return await queue.enqueue(job, actor=actor)
 
 
-async def declare_source(
-    database: Database,
-    source_id: str,
-    *,
-    base_url: str,
-    kind: str,
-    payload: dict[str, Any],
-    schedule: Schedule,
-) -> Source:
-    """Create a source, or set the options and the schedule of its next crawls."""
+async def find_sources(database: Database, source_ids: Sequence[str]) -> dict[str, Source]:
+    """Those of these sources that exist, by id."""
+    found = await database.run(generations.select_sources_by_id, source_ids)
+    return {source.id: source for source in found}
+
+
+async def declare_sources(
+    database: Database, declared: Sequence[SourceDeclaration]
+) -> dict[str, Source]:
+    """Create sources, or set the options and the schedules of their next crawls."""
     async with database.transaction() as connection:
-        await building.upsert_source(
-            connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
-        )
-        await publishing.declare_job(connection, source_id, kind, payload)
-        source = await existing_source(connection, source_id)
-        if Schedule(source.refresh_every, source.refresh_cron) != schedule:
-            now = await select_now(connection)
-            await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
-        return await existing_source(connection, source_id)
+        now = await select_now(connection)
+        await publishing.declare_sources(connection, declared, now)
+        found = await generations.select_sources_by_id(connection, [each.id for each in declared])
+    return {source.id: source for source in found}
 
 
 async def set_schedule(database: Database, source_id: str, schedule: Schedule) -> Source:
@@ -132,7 +161,7 @@ async def delete_source(database: Database, source_id: str) -> None:
         source = await locked_source(connection, source_id)
         if source.active_job is not None:
             raise NotAllowed(
-                f"{source_id} is being crawled by job {source.active_job}",
+                f"source {source_id} is being crawled by job {source.active_job}",
                 hint=Hint("Cancel that job first: {}", action("jobs cancel", source.active_job)),
             )
         await removal.hide_source(connection, source_id)
@@ -195,7 +224,7 @@ class Refresher:
         try:
             # Enqueued first: if this process dies in between, the next run finds the job.
             created = await self._enqueue(source)
-        except NotYet as lack:
+        except TooManyRequests as lack:
             following = _postponed(source, now, lack)
         await self._database.run(publishing.advance, source_id, since, following)
         return created
@@ -203,7 +232,7 @@ class Refresher:
     async def _enqueue(self, source: Source) -> bool:
         try:
             return (await self._start(self._database, self._settings, source)).created
-        except NotYet:
+        except TooManyRequests:
             raise
         except (InvalidInput, NotAllowed) as error:
             # its options are no longer valid: the others must not wait until it is fixed
@@ -211,7 +240,7 @@ class Refresher:
             return False
 
 
-def _postponed(source: Source, now: datetime, lack: NotYet) -> datetime:
+def _postponed(source: Source, now: datetime, lack: TooManyRequests) -> datetime:
     least, most = POSTPONED
     wait = timedelta(seconds=min(max(least, lack.retry_after), most))
     log.warning("a refresh is put off", source=source.id, until=now + wait, reason=lack.message)

@@ -9,13 +9,13 @@ from typing import Any, Self
 from forager.db.database import Connection
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
 from forager.documents import publication
-from forager.documents.generation import objection
+from forager.documents.generation import NOT_PUBLISHED, objection
 from forager.documents.names import new_sections
 from forager.documents.page import (
-    Counts,
+    CommitPlan,
     IndexedDocument,
     NewPage,
-    Plan,
+    PageCounts,
     PreviousPage,
     SampledPage,
     make_plan,
@@ -27,8 +27,6 @@ from forager.jobs.context import JobContext
 from forager.jobs.store.leases import hold_lease
 
 MAX_KEYS = 10_000
-# the stop reason of a job whose generation was refused; the generation's note says why
-NOT_PUBLISHED = "not published"
 # a sample of fewer pages is taken again when the source has this many times as many
 SMALL_SAMPLE = 50
 GROWTH = 4
@@ -105,7 +103,7 @@ class GenerationWriter:
         """The links of pages that were not fetched, as `NewPage.outlinks` once had them."""
         return await self._context.database.run(building.select_links, self.source_id, link_sets)
 
-    def plan(self, pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> Plan:
+    def plan(self, pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> CommitPlan:
         """Decide what is new and what is used again. Writes nothing."""
         documents = [page.document for page in pages if page.document is not None]
         if self._config is None and documents:
@@ -113,7 +111,7 @@ class GenerationWriter:
             self._config = configuration_for(doc.language for doc in documents) or NEUTRAL
         return make_plan(pages, previous)
 
-    async def write(self, connection: Connection, plan: Plan) -> None:
+    async def write(self, connection: Connection, plan: CommitPlan) -> None:
         """Write a batch inside its commit. Fetches nothing, so it can be part of a pipeline."""
         if plan.new:
             await self._insert(connection, plan.new)
@@ -166,9 +164,9 @@ class GenerationWriter:
 
     async def _recount(
         self, connection: Connection, reread: Sequence[tuple[SampledPage, IndexedDocument]]
-    ) -> Counts:
+    ) -> PageCounts:
         """The changes of the counts by pages that were extracted again."""
-        counts = Counts()
+        counts = PageCounts()
         if self.base_id is None:
             return counts
         keys = [page.key for page, _ in reread]
@@ -210,9 +208,7 @@ class GenerationWriter:
             effort = await publishing.select_effort(connection, self._context.job.id)
             reason = objection(pages, source, effort)
         if reason is not None:
-            await publishing.mark_refused(
-                connection, self.generation_id, f"{NOT_PUBLISHED}: {reason}"
-            )
+            await publishing.hold_back(connection, self.generation_id, reason)
             return NOT_PUBLISHED
         swapped = await publication.swap(
             connection, self.source_id, self.generation_id, self.base_id

@@ -11,8 +11,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.content.repeated import RepeatedBlocks
 from forager.extract.decode import decode
-from forager.extract.document import Reading, extract_reading
+from forager.extract.document import extract_reading
 from forager.extract.kinds import ContentKind
+from forager.extract.losses import NO_LOSSES, Losses, count_losses
 from forager.extract.markup import cut_hostile_markup
 from forager.extract.page import Headers
 from forager.extract.sections import Section
@@ -42,6 +43,7 @@ class PageAudit:
     large_sections: tuple[str, ...]  # headings of sections over LARGE_SECTION_BYTES
     chosen_by: str  # how the main content was found
     fallbacks: int  # candidates for the main content that had too little text
+    losses: Losses = NO_LOSSES
 
     @property
     def is_empty(self) -> bool:
@@ -64,10 +66,15 @@ def audit_page(
     repeated: RepeatedBlocks | None = None,
 ) -> PageAudit:
     """Extract a page and compare the document with the visible page."""
-    reading = extract_reading(body, url, content_type, headers, repeated=repeated)
-    visible, headings = _page(body, content_type, reading)
+    reading = extract_reading(body, url, content_type, headers, repeated=repeated, explain=True)
     document = reading.document
     sections = document.sections if document else ()
+    visible, losses = reading.facts.text_length, NO_LOSSES
+    headings: list[str] = []
+    if reading.facts.kind in (ContentKind.HTML, ContentKind.XHTML):
+        html = cut_hostile_markup(decode(body, content_type).text)[0]
+        losses = count_losses(html, reading)
+        visible, headings = _page(html)
     return PageAudit(
         url=url,
         visible=visible,
@@ -82,14 +89,13 @@ def audit_page(
         ),
         chosen_by=document.chosen_by if document else "",
         fallbacks=document.fallbacks if document else 0,
+        losses=losses,
     )
 
 
-def _page(body: bytes, content_type: str | None, reading: Reading) -> tuple[int, list[str]]:
+def _page(html: str) -> tuple[int, list[str]]:
     """The length of a page's text, and its headings."""
-    if reading.facts.kind not in (ContentKind.HTML, ContentKind.XHTML):
-        return reading.facts.text_length, []
-    tree = LexborHTMLParser(cut_hostile_markup(decode(body, content_type).text)[0])
+    tree = LexborHTMLParser(html)
     for node in tree.css(_BOILERPLATE):
         node.decompose()
     headings = (" ".join(node.text().split()) for node in tree.css(_HEADINGS))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.anchors import place_anchors
 from forager.extract.content.choose import choose_main
-from forager.extract.content.removal import is_dropped
 from forager.extract.content.repeated import (
     NOTHING_REPEATED,
     RepeatedBlocks,
-    block_text,
     mark_repeated,
 )
 from forager.extract.content.state import STREAMED, place_streamed_pieces
-from forager.extract.document import Document, RemovedBlock, extractor_version
+from forager.extract.document import Document, extractor_version
+from forager.extract.explanation import explain_removed
 from forager.extract.kinds import ContentKind
-from forager.extract.markdown.blocks import Part
+from forager.extract.markdown.blocks import HeadedText
 from forager.extract.markdown.convert import Converter
 from forager.extract.markdown.definitions import MAX_HEADING_LENGTH
 from forager.extract.markdown.escape import escape_text
@@ -30,6 +31,7 @@ from forager.extract.markdown.tokens import Tokens, first_id, tokenize
 from forager.extract.metadata import detect_language
 from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts, without_labels
 from forager.extract.text import storable
+from forager.extract.titles import find_title, is_in_title
 
 
 def tokens_of(tree: LexborHTMLParser) -> tuple[Tokens | None, int]:
@@ -49,22 +51,25 @@ def extract_document(
     title: str | None = None,
     language: str | None = None,
     repeated: RepeatedBlocks | None = None,
+    code_language: str = "",
     explain: bool = False,
+    on_tokens: Callable[[Tokens], None] | None = None,
 ) -> Document | None:
     """The document of a page, or None where it has no content.
 
     HTML may come as text or as a tree, which is changed: no node of it may be used afterwards.
-    Links are made absolute against `url`. A page that only repeats others keeps the repeated
-    blocks.
+    Links are made absolute against `url`. Code that names no language is in `code_language`. A
+    page that only repeats others keeps the repeated blocks.
     """
     learned = repeated or NOTHING_REPEATED
     if kind not in (ContentKind.HTML, ContentKind.XHTML):
         assert isinstance(content, str), "only HTML has a tree"
         return _from_text(storable(content), url, kind, title, language, learned.digest)
     tree = LexborHTMLParser(storable(content)) if isinstance(content, str) else content
-    document = _compose(tree, url, title, language, learned, explain=explain)
+    compose = partial(_compose, tree, url, title, language, code_language, explain=explain)
+    document = compose(learned, on_tokens=on_tokens)
     if document is None and learned.elements:
-        document = _compose(tree, url, title, language, NOTHING_REPEATED, explain=explain)
+        document = compose(NOTHING_REPEATED)
         if document is not None:
             version = extractor_version(learned.digest)
             return replace(document, extractor_version=version, fallbacks=document.fallbacks + 1)
@@ -76,59 +81,43 @@ def _compose(
     url: str,
     title: str | None,
     language: str | None,
+    code_language: str,
     repeated: RepeatedBlocks,
     *,
     explain: bool,
+    on_tokens: Callable[[Tokens], None] | None = None,
 ) -> Document | None:
     tokens, size = tokens_of(tree)
     if tokens is None:
         return None
+    if on_tokens is not None:
+        on_tokens(tokens)
     marked = mark_repeated(tokens, repeated) if repeated.elements else {}
     main = choose_main(tokens)
+    title_at = find_title(tokens, main, title or "")
     budget = max(MIN_BUDGET, 2 * size)
-    converter = Converter(tokens, Links(url, budget))
+    converter = Converter(tokens, Links(url, budget), language=code_language)
     converter.run(main.start, main.end)
     fallbacks = main.fallbacks
     if converter.dropped and _is_mostly_phrases(converter):
-        converter = Converter(tokens, Links(url, budget), phrases=False)
+        converter = Converter(tokens, Links(url, budget), phrases=False, language=code_language)
         converter.run(main.start, main.end)
         fallbacks += 1
-    parts = without_labels(converter.blocks.parts)
-    if main.title is not None:
-        _set_title(parts, tokens, main.title, title or "")
+    parts, labels = without_labels(converter.blocks.parts)
+    if title_at is not None:
+        _set_title(parts, tokens, title_at, title or "")
+    place_anchors(tokens, parts, main.start, main.end)
     document = _document(parts, url, title, language, main.rule, repeated.digest)
     return document and replace(
         document,
         truncated=(*document.truncated, *converter.all_truncated),
         fallbacks=fallbacks,
-        removed=_removed(tokens, converter.removed, marked, repeated.pages) if explain else (),
+        removed=(
+            explain_removed(tokens, main, marked, repeated.pages, [*converter.dropped, *labels])
+            if explain
+            else ()
+        ),
     )
-
-
-_MAX_EXCERPT = 200
-_REASONS = {
-    Verdict.DROP: "boilerplate by its name",
-    Verdict.CONTENTS: "a table of contents",
-    Verdict.HIDDEN: "hidden",
-    Verdict.FORM: "a form",
-}
-
-
-def _removed(
-    tokens: Tokens, dropped: list[int], marked: dict[int, int], pages: int
-) -> tuple[RemovedBlock, ...]:
-    """The blocks of the main element that were left out, and those that repeat on other pages."""
-    found = []
-    for index in sorted({*dropped, *marked}):
-        tag = tokens.tags[index]
-        reason = _REASONS.get(tag.verdict)
-        if index in marked:
-            reason = f"on {marked[index]} of {pages} pages of its source"
-            reason += "" if is_dropped(tokens, index) else "; kept because of what follows it"
-        text = block_text(tokens, index)[:_MAX_EXCERPT]
-        if reason and text:
-            found.append(RemovedBlock(text, tag.place or tag.name, reason))
-    return tuple(found)
 
 
 _MAX_PHRASES = 0.25  # the share of a page that may be left out as boilerplate phrases
@@ -136,10 +125,11 @@ _MAX_PHRASES = 0.25  # the share of a page that may be left out as boilerplate p
 
 def _is_mostly_phrases(converter: Converter) -> bool:
     kept = sum(len(block) for part in converter.blocks.parts for block in part.blocks)
-    return converter.dropped > _MAX_PHRASES * (kept + converter.dropped)
+    dropped = sum(map(len, converter.dropped))
+    return dropped > _MAX_PHRASES * (kept + dropped)
 
 
-def _set_title(parts: list[Part], tokens: Tokens, at: int, title: str) -> None:
+def _set_title(parts: list[HeadedText], tokens: Tokens, at: int, title: str) -> None:
     """Give the text before the first heading the title that stands beside the main element.
 
     It is a heading of the page if the page's title begins with it, and may be the site's if not.
@@ -148,7 +138,7 @@ def _set_title(parts: list[Part], tokens: Tokens, at: int, title: str) -> None:
     first.heading = read_heading(tokens, at, tokens.closing[at]).text[:MAX_HEADING_LENGTH]
     first.anchor = first_id(tokens, at)
     has_own = len(parts) > 1 and title.startswith(parts[1].heading)
-    if first.heading and title.startswith(first.heading) and not has_own:
+    if first.heading and is_in_title(first.heading, title) and not has_own:
         first.level = 1
         first.markdown_heading = escape_text(first.heading)
 
@@ -162,7 +152,7 @@ def _from_text(
 ) -> Document | None:
     """The document of a page that is markdown or plain text."""
     if kind is ContentKind.PLAIN and not looks_like_markdown(text):
-        parts = [Part(0, blocks=[text.strip()])]
+        parts = [HeadedText(0, blocks=[text.strip()])]
         return _document(parts, url, title, language, "plain text", digest)
     parts, front_title = scan_markdown(text)
     return _document(parts, url, front_title or title, language, "markdown", digest)
@@ -175,7 +165,7 @@ def _unresolved(markdown: str, url: str) -> str:
 
 
 def _document(
-    parts: list[Part],
+    parts: list[HeadedText],
     url: str,
     title: str | None,
     language: str | None,

@@ -6,6 +6,7 @@ and should start fast.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ from forager.extract.directives import DEFAULT_AGENT
 
 if TYPE_CHECKING:
     from forager.extract.content.repeated import RepeatedBlocks
+    from forager.extract.markdown.tokens import Tokens
     from forager.extract.page import Headers, PageFacts
     from forager.extract.sections import Section
 
 # Raised whenever the same page would give another document: documents of an older version are
 # extracted again, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 8
+EXTRACTOR_VERSION = 9
 
 
 def extractor_version(digest: str = "") -> str:
@@ -26,13 +28,21 @@ def extractor_version(digest: str = "") -> str:
     return f"{EXTRACTOR_VERSION}-{digest}" if digest else str(EXTRACTOR_VERSION)
 
 
+MAX_EXCERPT = 200  # characters of a removed block that reports show
+
+
 @dataclass(frozen=True, slots=True)
 class RemovedBlock:
-    """A block that is not part of the document, and why."""
+    """A text that is not part of the document, and why; `count` is how often the page has it."""
 
     text: str
     element: str
     reason: str
+    count: int = 1
+
+    @property
+    def excerpt(self) -> str:
+        return self.text[:MAX_EXCERPT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ExtractedPage:
     """The facts of one response, and its document if it has one."""
 
     facts: PageFacts
@@ -70,18 +80,21 @@ def extract_reading(
     repeated: RepeatedBlocks | None = None,
     *,
     explain: bool = False,
-) -> Reading:
+    on_tokens: Callable[[Tokens], None] | None = None,
+) -> ExtractedPage:
     """Facts and document of one response, from one parse.
 
     `repeated` are the blocks that the pages of its source have in common. With `explain`, the
-    document lists what was removed.
+    document lists what was removed. `on_tokens` is called with the tokens of an HTML page before
+    anything is removed.
     """
     from forager.extract.composition import extract_document
+    from forager.extract.generators import default_language
     from forager.extract.page import read_page
 
     facts, content = read_page(body, url, content_type, headers, agent)
     if content is None:
-        return Reading(facts, None)
+        return ExtractedPage(facts, None)
     document = extract_document(
         content,
         facts.base_url or facts.url,
@@ -89,6 +102,8 @@ def extract_reading(
         title=facts.title,
         language=facts.language,
         repeated=repeated,
+        code_language=default_language(facts.generator),
         explain=explain,
+        on_tokens=on_tokens,
     )
-    return Reading(facts, document)
+    return ExtractedPage(facts, document)

@@ -13,16 +13,17 @@ MAX_IDENTIFIERS = 1_000  # of one section
 MAX_LENGTH = 100
 _MAX_TEXT = 256 * 1024
 
-# Only words that a plain word search would split. All loops are possessive.
+# Only words that a plain word search would split. Loops over characters are possessive; loops over
+# groups are not: before Python 3.11.5, those skip what a failed last round has read.
 _IDENTIFIER = re.compile(
     r"""
-      (?<![\w-]) --? [A-Za-z][\w]*+ (?:-[\w]++)*+           # --no-verify, -Wall
-    | @?[A-Za-z_$][\w$]*+ (?: (?: \.|::|->|\# ) ~?[A-Za-z_$][\w$]*+ )++
+      (?<![\w-]) --? [A-Za-z][\w]*+ (?:-[\w]++)*            # --no-verify, -Wall
+    | @?[A-Za-z_$][\w$]*+ (?: (?: \.|::|->|\# ) ~?[A-Za-z_$][\w$]*+ )+
                                                              # asyncio.gather, std::vector, a->b
     | \$< [A-Za-z_][\w:.,-]*+ >                              # $<TARGET_FILE:tgt>
     | @ [A-Za-z_][\w]*+                                      # @dataclass
     | \$ [A-Za-z_][\w]*+                                     # $HOME
-    | [A-Za-z][A-Za-z0-9]*+ (?:-[A-Za-z0-9]++)++             # X-Header-Name, multi-part words
+    | [A-Za-z][A-Za-z0-9]*+ (?:-[A-Za-z0-9]++)+              # X-Header-Name, multi-part words
     | [A-Za-z0-9]*_[\w]*+                                    # snake_case, __init__
     | [a-z]++[A-Z][\w]*+ | [A-Z][a-z0-9]++[A-Z][\w]*+        # camelCase, PascalCase
     | [A-Za-z][A-Za-z0-9]*+(?=\(\))                          # call()
@@ -34,11 +35,11 @@ _SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|\$<|[a-z0-9
 # Words that may be identifiers: runs of words without any such sign are skipped in one step.
 # Nothing here backtracks, so that the cost is linear in the length of the text.
 _WORDS = re.compile(
-    r"""(?:["'“`*(\[|={}+/—→•]*+[A-Z]*+[a-z0-9]*+["'”`*)\].,;:|={}/]*+\s++)*+(\S*+)\s*+"""
+    r"""(?:["'“`*(\[|={}+/—→•]*+[A-Z]*+[a-z0-9]*+["'”`*)\].,;:|={}/]*+\s++)*(\S*+)\s*+"""
 )
 # a target has at most one level of parentheses, as in CommonMark: a row of "](" without an end
 # would otherwise be read again from each of them
-_LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*+\)|https?://[^\s)>\]]+")
+_LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*\)|https?://[^\s)>\]]+")
 _PARTS = re.compile(r"\.|::|->|#")
 _MAX_WORD = 200  # characters of a cached word
 _MAX_KNOWN = 131_072
@@ -104,9 +105,9 @@ def _has_letter(identifier: str) -> bool:
 _MAX_HEADING_READ = 400  # characters of a heading or an anchor
 _MAX_NAMES = 16
 _NAME = r"[A-Za-z_$][\w$]*+"
-_PATH = rf"{_NAME}(?:(?:\.|::){_NAME})*+"
+_PATH = rf"{_NAME}(?:(?:\.|::){_NAME})*"
 # "std::vec::Vec", "asyncio.Queue.get"; with the role that some generators write before it
-_QUALIFIED = re.compile(rf"(?:[a-z_-]{{1,20}}:(?!:))?({_NAME}(?:(?:\.|::){_NAME})++)")
+_QUALIFIED = re.compile(rf"(?:[a-z_-]{{1,20}}:(?!:))?({_NAME}(?:(?:\.|::){_NAME})+)")
 _ROLE = re.compile(
     rf"(?:command|variable|genex|module|prop_\w{{1,9}}|envvar|policy|c)[:.-]({_NAME})"
 )

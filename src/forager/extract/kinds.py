@@ -41,7 +41,7 @@ _MAGIC = (
 )
 # possessive: a few dozen comments could otherwise be matched in too many ways
 _HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?+\s*+(?><!--.*?-->\s*+)*+"
+    rb"(?:\xef\xbb\xbf)?\s*+(?><!--.*?-->\s*+)*"
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script)\b",
     re.IGNORECASE | re.DOTALL,
 )

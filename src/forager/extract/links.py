@@ -1,4 +1,4 @@
-"""The links of a page: absolute, normalised, in order, each once."""
+"""The links of a page: absolute, normalized, in order, each once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forager.extract.urls import NormalisedUrl, Refusal, Resolver
+from forager.extract.urls import LinkResolver, NormalizedUrl, Refusal
 
 MAX_LINKS = 50_000
 
 
 class Link(NamedTuple):
-    url: NormalisedUrl
+    url: NormalizedUrl
     nofollow: bool  # every link to this URL says nofollow, ugc or sponsored
 
 
@@ -57,9 +57,9 @@ def is_page_link(attributes: Mapping[str, str | None]) -> bool:
     return not _LINK_RELS.isdisjoint(rels)
 
 
-def resolve_links(hrefs: Hrefs, resolver: Resolver, page: str) -> LinkSet:
+def resolve_links(hrefs: Hrefs, resolver: LinkResolver, page: str) -> LinkSet:
     """Resolve every link once; links to the page itself do not count."""
-    found: dict[NormalisedUrl, bool] = {}
+    found: dict[NormalizedUrl, bool] = {}
     dropped = 0
     for index, (href, nofollow) in enumerate(hrefs.items()):
         if len(found) >= MAX_LINKS:
@@ -69,7 +69,7 @@ def resolve_links(hrefs: Hrefs, resolver: Resolver, page: str) -> LinkSet:
             url = resolver.resolve(href)
             if not isinstance(url, Refusal):
                 found[url] = nofollow and found.get(url, True)
-    found.pop(NormalisedUrl(page), None)
+    found.pop(NormalizedUrl(page), None)
     return LinkSet(tuple(map(Link, found.keys(), found.values())), dropped)
 
 
@@ -79,7 +79,7 @@ def resolve_links(hrefs: Hrefs, resolver: Resolver, page: str) -> LinkSet:
 # are possessive or bounded, so that no text costs more than a scan.
 _MARKDOWN_LINK = re.compile(
     r"""
-      \]\(\s*+ (?: <([^<>\n]++)> | ((?:[^\s()<>]|\([^\s()]*+\))++) )   # [text](url "title")
+      \]\(\s*+ (?: <([^<>\n]++)> | ((?:[^\s()<>]++|\([^\s()]*+\))+) )   # [text](url "title")
     | ^[ ]{0,3}+\[[^\]\n]{1,999}+\]:[ \t]*+ <?([^\s<>]++)>?            # [name]: url
     | <(https?://[^\s<>]++)>                                           # <url>
     | (?<![\w("'<=\[/])(https?://[^\s<>()\[\]"'`]++)                    # bare, as GitHub links it
@@ -89,7 +89,7 @@ _MARKDOWN_LINK = re.compile(
 _FENCE = re.compile(r"^[ ]{0,3}(```+|~~~+).*?(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 
 
-def links_in_text(text: str, resolver: Resolver, page: str) -> LinkSet:
+def links_in_text(text: str, resolver: LinkResolver, page: str) -> LinkSet:
     """The links of a markdown or plain text page, without those in fenced code."""
     hrefs: Hrefs = {}
     for href in _hrefs_in_text(_FENCE.sub("", text)):

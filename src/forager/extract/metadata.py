@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from forager.extract.directives import ALLOW_ALL, Directives, meta_directives
 from forager.extract.links import Hrefs, add_href, is_page_link
 from forager.extract.text import clip, collapse
-from forager.extract.urls import NormalisedUrl, Refusal, Resolver
+from forager.extract.urls import LinkResolver, NormalizedUrl, Refusal
 
 MAX_TITLE_LENGTH = 512
 
@@ -25,7 +25,7 @@ MAX_TITLE_LENGTH = 512
 class Refresh:
     """`<meta http-equiv=refresh>` that leads to another page, after a delay in seconds."""
 
-    url: NormalisedUrl
+    url: NormalizedUrl
     delay: float
 
 
@@ -60,7 +60,7 @@ def language_of(elements: Elements) -> str | None:
     return None
 
 
-def canonical_of(hrefs: Iterable[str], resolver: Resolver) -> NormalisedUrl | None:
+def canonical_of(hrefs: Iterable[str], resolver: LinkResolver) -> NormalizedUrl | None:
     """The canonical URL; None if there are several."""
     urls = {url for url in map(resolver.resolve, hrefs) if not isinstance(url, Refusal)}
     return urls.pop() if len(urls) == 1 else None
@@ -84,7 +84,7 @@ _REFRESH = re.compile(
 )
 
 
-def refresh_of(elements: Elements, resolver: Resolver, page: str) -> Refresh | None:
+def refresh_of(elements: Elements, resolver: LinkResolver, page: str) -> Refresh | None:
     """The page that a refresh leads to; None for a page that only reloads itself."""
     for content in _metas_called(elements, "http-equiv", "refresh"):
         parts = _REFRESH.fullmatch(content.strip())

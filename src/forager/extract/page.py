@@ -13,6 +13,7 @@ from forager.errors import InvalidInput
 from forager.extract.content.state import MAX_TEXT_OF_SHELL, needs_javascript, state_html
 from forager.extract.decode import Decoded, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
+from forager.extract.generators import generator_of
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.links import NO_LINKS, LinkSet, links_in_text, resolve_links
 from forager.extract.markup import close_self_closed, cut_hostile_markup
@@ -29,7 +30,7 @@ from forager.extract.metadata import (
     title_of,
 )
 from forager.extract.softerror import soft_error
-from forager.extract.urls import NormalisedUrl, Refusal, Resolver, normalise
+from forager.extract.urls import LinkResolver, NormalizedUrl, Refusal, normalize
 
 Headers = Iterable[tuple[str, str]]
 
@@ -38,14 +39,15 @@ Headers = Iterable[tuple[str, str]]
 class PageFacts:
     """The facts of one response. `truncated` names everything that was cut short."""
 
-    url: NormalisedUrl
+    url: NormalizedUrl
     kind: ContentKind
     encoding: str | None = None
     damaged: bool = False  # bytes that are not valid in the encoding were replaced
     title: str | None = None
     language: str | None = None
-    base_url: NormalisedUrl | None = None
-    canonical: NormalisedUrl | None = None
+    generator: str = ""  # the program that made the page
+    base_url: NormalizedUrl | None = None
+    canonical: NormalizedUrl | None = None
     refresh: Refresh | None = None
     directives: Directives = ALLOW_ALL
     outlinks: LinkSet = NO_LINKS
@@ -71,7 +73,7 @@ def read_page(
     body: bytes, url: str, content_type: str | None, headers: Headers, agent: str
 ) -> tuple[PageFacts, LexborHTMLParser | str | None]:
     """The facts, and the content they were read from: the tree without scripts, or the text."""
-    page = normalise(url)
+    page = normalize(url)
     if isinstance(page, Refusal):
         raise InvalidInput(f"cannot extract from {url!r}: {page.value}")
     facts = _header_facts(page, kind_of(body, content_type, page), headers, agent)
@@ -84,7 +86,7 @@ def read_page(
 
 
 def _header_facts(
-    page: NormalisedUrl, kind: ContentKind, headers: Headers, agent: str
+    page: NormalizedUrl, kind: ContentKind, headers: Headers, agent: str
 ) -> PageFacts:
     robots, links = [], []
     for name, value in headers:
@@ -93,7 +95,7 @@ def _header_facts(
             robots.append(value)
         elif lower == "link":
             links.append(value)
-    canonical = canonical_of(header_canonicals(links), Resolver(page)) if links else None
+    canonical = canonical_of(header_canonicals(links), LinkResolver(page)) if links else None
     directives = header_directives(robots, agent) if robots else ALLOW_ALL
     return PageFacts(page, kind, base_url=page, canonical=canonical, directives=directives)
 
@@ -102,7 +104,7 @@ def _header_facts(
 
 
 def _read_text(facts: PageFacts, decoded: Decoded) -> PageFacts:
-    outlinks = links_in_text(decoded.text, Resolver(facts.url), facts.url)
+    outlinks = links_in_text(decoded.text, LinkResolver(facts.url), facts.url)
     title, cut = markdown_title(decoded.text)
     text_length, content_hash = _weigh(title, decoded.text)
     return replace(
@@ -146,6 +148,7 @@ def _read_html(
         damaged=decoded.damaged,
         title=title,
         language=language_of(elements),
+        generator=generator_of(text),
         base_url=resolver.base,
         canonical=canonical or facts.canonical,
         refresh=refresh_of(elements, resolver, facts.url),
@@ -182,9 +185,9 @@ def _parsed(text: str) -> LexborHTMLParser:
         raise MemoryError("the parser got no more memory") from error
 
 
-def _resolver(page: NormalisedUrl, elements: Elements) -> Resolver:
-    base = normalise(elements.base, page) if elements.base is not None else page
-    return Resolver(page if isinstance(base, Refusal) else base)
+def _resolver(page: NormalizedUrl, elements: Elements) -> LinkResolver:
+    base = normalize(elements.base, page) if elements.base is not None else page
+    return LinkResolver(page if isinstance(base, Refusal) else base)
 
 
 # every name costs a walk of the tree; what stands in a template is not part of it anyway

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from forager.extract.markdown.blocks import Part
+from forager.extract.markdown.blocks import HeadedText
 
 MAX_SECTION_BYTES = 256 * 1024
+# longer sections are split where anchors or paragraphs begin
+LONG_SECTION = 16 * 1024
 MAX_SECTIONS = 20_000
 # the level of text that continues the section above it: deeper than any heading
 CONTINUED = 7
@@ -20,28 +23,30 @@ class Section:
 
     heading: str
     # 1 to 6 as on the page; 0 for text before the first heading; CONTINUED for text of the section
-    # above it (its parent, whose heading and anchor it repeats)
+    # above it (its parent, whose heading it repeats, and whose anchor unless it has its own)
     level: int
     anchor: str | None
     content: str  # markdown, without the heading and without the sections inside
     position: int
     parent: int | None
+    anchors: tuple[str, ...] = ()  # further ones, of places in its text
 
 
-def build_sections(parts: Sequence[Part], title: str) -> tuple[tuple[Section, ...], bool]:
+def build_sections(parts: Sequence[HeadedText], title: str) -> tuple[tuple[Section, ...], bool]:
     """The sections of a page's parts, and whether parts were joined because there are too many."""
     sections: list[Section] = []
-    path: list[tuple[Part, Section]] = []  # the sections around the next one
+    path: list[tuple[HeadedText, Section]] = []  # the sections around the next one
     for part in _join_beyond(parts):
         content = part.content()
         if not content and not part.level:  # nothing before the first heading
             continue
         _leave(path, part)
         parent = path[-1][1].position if path else None
-        pieces = split_markdown(content, MAX_SECTION_BYTES)
+        pieces = split_part(part, content)
         heading = part.heading or title
         level = part.level if part.continues is None or parent is None else CONTINUED
-        first = Section(heading, level, part.anchor, pieces[0], len(sections), parent)
+        text, anchors = pieces[0]
+        first = Section(heading, level, part.anchor, text, len(sections), parent, anchors)
         sections.append(first)
         if part.continues is None:
             path.append((part, first))
@@ -49,7 +54,7 @@ def build_sections(parts: Sequence[Part], title: str) -> tuple[tuple[Section, ..
     return tuple(sections), len(parts) > MAX_SECTIONS
 
 
-def _leave(path: list[tuple[Part, Section]], part: Part) -> None:
+def _leave(path: list[tuple[HeadedText, Section]], part: HeadedText) -> None:
     """Drop the sections that do not contain the next one."""
     if part.continues is not None:
         while path and path[-1][0] is not part.continues:
@@ -59,35 +64,46 @@ def _leave(path: list[tuple[Part, Section]], part: Part) -> None:
             path.pop()
 
 
-def _continued(first: Section, pieces: list[str]) -> Iterator[Section]:
+def _continued(first: Section, pieces: list[Piece]) -> Iterator[Section]:
     """The further pieces of a section that is too large: its children, to keep pre-order."""
-    for number, piece in enumerate(pieces[1:], start=1):
-        position = first.position + number
-        yield Section(first.heading, CONTINUED, first.anchor, piece, position, first.position)
+    for number, (text, anchors) in enumerate(pieces[1:], start=1):
+        yield Section(
+            first.heading,
+            CONTINUED,
+            anchors[0] if anchors else first.anchor,
+            text,
+            first.position + number,
+            first.position,
+            anchors[1:],
+        )
 
 
-def _join_beyond(parts: Sequence[Part]) -> Sequence[Part]:
+def _join_beyond(parts: Sequence[HeadedText]) -> Sequence[HeadedText]:
     if len(parts) <= MAX_SECTIONS:
         return parts
     last = parts[MAX_SECTIONS - 1]
-    text = join_parts([Part(0, blocks=last.blocks), *parts[MAX_SECTIONS:]])
-    joined = Part(last.level, last.heading, last.markdown_heading, last.anchor, [text])
+    text = join_parts([HeadedText(0, blocks=last.blocks), *parts[MAX_SECTIONS:]])
+    joined = HeadedText(last.level, last.heading, last.markdown_heading, last.anchor, [text])
+    joined.anchors = [(0, name) for part in parts[MAX_SECTIONS - 1 :] for name in _names(part)]
     return [*parts[: MAX_SECTIONS - 1], joined]
 
 
-def without_labels(parts: Sequence[Part]) -> list[Part]:
-    """The parts without headings that read like labels of controls and have nothing below them."""
-    kept: list[Part] = []
+def without_labels(parts: Sequence[HeadedText]) -> tuple[list[HeadedText], list[str]]:
+    """The parts without headings that read like labels and have nothing below them; and these."""
+    kept: list[HeadedText] = []
+    labels: list[str] = []
     following = 0  # the level of the heading after this one, which is below it if it is deeper
     for part in reversed(parts):
         if not part.label or part.blocks or following > part.level:
             kept.append(part)
             following = part.level or following
+        else:
+            labels.append(part.heading)
     kept.reverse()
-    return kept
+    return kept, labels
 
 
-def join_parts(parts: Sequence[Part]) -> str:
+def join_parts(parts: Sequence[HeadedText]) -> str:
     """The markdown of all parts, with their headings."""
     pieces = []
     for part in parts:
@@ -96,6 +112,94 @@ def join_parts(parts: Sequence[Part]) -> str:
         if part.blocks:
             pieces.append(part.content())
     return "\n\n".join(pieces)
+
+
+# --- long sections --------------------------------------------------------------------------------
+
+Piece = tuple[str, tuple[str, ...]]  # a text, and the anchors in it
+
+
+def split_part(part: HeadedText, content: str) -> list[Piece]:
+    """The text of a part in pieces, cut where anchors begin, else paragraphs, else list items."""
+    names = [(at, name) for at, name in part.anchors if name != part.anchor]
+    if len(content) <= LONG_SECTION:
+        return [(content, tuple(dict.fromkeys(name for _, name in names)))]
+    blocks, places = _with_short_tables(part.blocks)
+    placed = [(places[min(at, len(places) - 1)], name) for at, name in names]
+    pieces: list[Piece] = []
+    for start, end in pairwise(_cuts(blocks, {at for at, _ in placed})):
+        text = "".join(blocks[start:end]).lstrip("\n")
+        inside = dict.fromkeys(name for at, name in placed if start <= at < end)
+        first, *others = split_markdown(text, MAX_SECTION_BYTES)
+        pieces.append((first, tuple(inside)))
+        pieces.extend((text, ()) for text in others)
+    return pieces
+
+
+def _cuts(blocks: Sequence[str], anchored: set[int]) -> list[int]:
+    """The numbers of the blocks with which pieces begin, and the end."""
+    cuts, size = [0], 0
+    best = (0, 0)  # how good the best place since the last cut is, and the place
+    for at, block in enumerate(blocks):
+        quality = _quality(block, at in anchored) if at > cuts[-1] else 0
+        if quality and (size >= LONG_SECTION // 4 or len(block) > LONG_SECTION // 2):
+            best = max(best, (quality, at))
+        size += len(block)
+        if size > LONG_SECTION and best[0]:
+            cuts.append(best[1])
+            size = sum(map(len, blocks[best[1] : at + 1]))
+            best = (0, 0)
+    return [*cuts, len(blocks)]
+
+
+_ITEM = re.compile(r"\n(?:[-*] |\d{1,9}\. )")
+
+
+def _quality(block: str, anchored: bool) -> int:
+    """How good a cut before a block is; 0 if it would separate a block from its container."""
+    if block.startswith("\n\n") and not block[2:3].isspace() and block[2:3] != ">":
+        return 4 if anchored else 3
+    if _ITEM.match(block):
+        return 2 if anchored else 1
+    return 0
+
+
+def _with_short_tables(blocks: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The blocks with long tables in pieces, and the new number of each block."""
+    found: list[str] = []
+    places = []
+    for block in blocks:
+        places.append(len(found))
+        if len(block) > LONG_SECTION and _is_table(block):
+            found += _short_tables(block)
+        else:
+            found.append(block)
+    return found, places
+
+
+def _is_table(block: str) -> bool:
+    lines = block.lstrip("\n").split("\n", 2)
+    return len(lines) == 3 and all(line.startswith("|") for line in lines)
+
+
+def _short_tables(table: str) -> Iterator[str]:
+    """A table as several, each with its first row."""
+    head, rule, *rows = table.lstrip("\n").split("\n")
+    piece: list[str] = []
+    size = 0
+    for row in rows:
+        if size > LONG_SECTION // 2:
+            yield "\n".join(["\n", head, rule, *piece])
+            piece, size = [], 0
+        piece.append(row)
+        size += len(row)
+    yield "\n".join(["\n", head, rule, *piece])
+
+
+def _names(part: HeadedText) -> Iterator[str]:
+    if part.anchor:
+        yield part.anchor
+    yield from (name for _, name in part.anchors)
 
 
 _FENCE = re.compile(r"^[ >]*(`{3,}|~{3,})(.*)$", re.MULTILINE)

@@ -37,7 +37,7 @@ YEARS_AHEAD = 3
 
 
 def find_trap(url: str, today: date) -> Trap | None:
-    """The first rule that a normalised URL breaks, if any."""
+    """The first rule that a normalized URL breaks, if any."""
     path, query = _path_and_query(url)
     segments = [segment for segment in path.split("/") if segment]
     return (

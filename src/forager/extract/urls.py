@@ -16,7 +16,7 @@ MAX_URL_LENGTH = 4096
 # dots, blanks and fragments may vanish in parsing, so what is given may be longer than the result
 MAX_GIVEN_LENGTH = 65_536
 
-NormalisedUrl = NewType("NormalisedUrl", str)
+NormalizedUrl = NewType("NormalizedUrl", str)
 
 
 # an address, `localhost`, or any host with a port that is not 443
@@ -68,7 +68,7 @@ def other_scheme(url: str) -> str:
     return f"{'https' if name == 'http' else 'http'}://{rest}"
 
 
-def normalise(url: str, base: str | None = None) -> NormalisedUrl | Refusal:
+def normalize(url: str, base: str | None = None) -> NormalizedUrl | Refusal:
     """The one spelling of a URL, or why it has none. For many links of a page use `Resolver`."""
     if len(url) > MAX_GIVEN_LENGTH:
         return Refusal.SCHEME if _OTHER_SCHEME.match(url) else Refusal.TOO_LONG
@@ -82,8 +82,8 @@ def normalise(url: str, base: str | None = None) -> NormalisedUrl | Refusal:
     return _within_limit(absolute)
 
 
-def _within_limit(url: str) -> NormalisedUrl | Refusal:
-    return NormalisedUrl(url) if len(url) <= MAX_URL_LENGTH else Refusal.TOO_LONG
+def _within_limit(url: str) -> NormalizedUrl | Refusal:
+    return NormalizedUrl(url) if len(url) <= MAX_URL_LENGTH else Refusal.TOO_LONG
 
 
 _OTHER_SCHEME = re.compile(r"[\0- ]*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -147,8 +147,8 @@ PLAIN_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+"
 # Most links of real pages: nothing in them can be changed by parsing or by any step above. A host
 # has a last label that is no number (else it may be an IPv4 address) and no punycode.
 _SIMPLE = re.compile(
-    r"(https?://(?![^/]*xn--)(?:[a-z0-9-]++\.)*+[a-z][a-z0-9-]*+(?=/))?"
-    rf"(/?(?:{PLAIN_SEGMENT}/)*+(?:{PLAIN_SEGMENT})?+)"
+    r"(https?://(?![^/]*xn--)(?:[a-z0-9-]++\.)*[a-z][a-z0-9-]*+(?=/))?"
+    rf"(/?(?:{PLAIN_SEGMENT}/)*(?:{PLAIN_SEGMENT})?)"
     r"(?:#.*)?",
     re.DOTALL,
 )
@@ -160,20 +160,20 @@ def directory_of(url: str) -> str:
     return path[: path.rindex("/") + 1] if path.count("/") > 2 else url
 
 
-class Resolver:
-    """Normalises links against one base, which is taken apart only once."""
+class LinkResolver:
+    """Normalizes links against one base, which is taken apart only once."""
 
     __slots__ = ("_directory", "_origin", "base")
 
-    def __init__(self, base: NormalisedUrl) -> None:
+    def __init__(self, base: NormalizedUrl) -> None:
         self.base = base
         self._origin = base[: base.index("/", base.index("//") + 2)]
         self._directory = directory_of(base)
 
-    def resolve(self, href: str) -> NormalisedUrl | Refusal:
-        """The same as `normalise(href, base)`, many times faster for repeated links."""
+    def resolve(self, href: str) -> NormalizedUrl | Refusal:
+        """The same as `normalize(href, base)`, many times faster for repeated links."""
         if len(href) > MAX_CACHED_LENGTH or not NEEDS_NO_PAGE.match(href):
-            return normalise(href, self.base)
+            return normalize(href, self.base)
         return _resolve(self._origin, self._directory, href)
 
 
@@ -184,11 +184,11 @@ MAX_CACHED_LENGTH = 512
 
 
 @lru_cache(maxsize=65_536)
-def _resolve(origin: str, directory: str, href: str) -> NormalisedUrl | Refusal:
+def _resolve(origin: str, directory: str, href: str) -> NormalizedUrl | Refusal:
     """A link of a page in a directory. The menu of a site is the same on all of its pages."""
     simple = _SIMPLE.fullmatch(href)
     if simple is None:
-        return normalise(href, directory)
+        return normalize(href, directory)
     absolute, path = simple.groups()
     if absolute:
         return _within_limit(absolute + path)
@@ -198,10 +198,10 @@ def _resolve(origin: str, directory: str, href: str) -> NormalisedUrl | Refusal:
 # --- for people -----------------------------------------------------------------------------
 
 
-def explain_normalisation(url: str, base: str | None = None) -> list[str]:
-    """Describe the steps of `normalise` for a URL; the last line is the result."""
+def explain_normalization(url: str, base: str | None = None) -> list[str]:
+    """Describe the steps of `normalize` for a URL; the last line is the result."""
     steps = _explain_parsing(url, base)
-    result = normalise(url, base)
+    result = normalize(url, base)
     if isinstance(result, Refusal):
         return [*steps, f"refused: {result.value}"]
     current = join(url, base) or ""

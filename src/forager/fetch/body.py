@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import brotli  # type: ignore[import-untyped]
 
-from forager.errors import ErrorKind, GiveUp, Retry
+from forager.errors import ErrorKind, GiveUp, Retry, error_text
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -70,7 +70,7 @@ class Body:
                 yield from self._decoded(piece, index + 1)
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
             raise GiveUp(
-                f"the body is not valid {self._coding}: {error}", kind=ErrorKind.PARSE
+                f"the body is not valid {self._coding}: {error_text(error)}", kind=ErrorKind.PARSE
             ) from error
 
 

@@ -20,19 +20,20 @@ from forager.fetch.connector import (
     Channel,
     GuardedConnector,
     GuardedResolver,
+    NameResolver,
     PoolSize,
-    Resolver,
     SocksConnector,
     Stopwatch,
     SystemResolver,
     stopwatch,
 )
 from forager.fetch.failure import classify
-from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.record import ProxyScheme, ProxySpec
-from forager.fetch.response import Limits, Request, Response, Timing, is_public_header
+from forager.fetch.guard import PUBLIC, GuardPolicy
+from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
+from forager.fetch.response import Request, Response, ResponseLimits, Timing, is_public_header
 
 _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_WITHOUT_EFFECT = ("GET", "HEAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class ClientOptions:
     """Options of all requests of a client."""
 
     user_agent: str
-    limits: Limits = field(default_factory=Limits)
+    limits: ResponseLimits = field(default_factory=ResponseLimits)
     guard: GuardPolicy = field(default_factory=GuardPolicy)
     proxy_guard: GuardPolicy | None = None  # for the proxies' own addresses; `guard` if None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class ClientOptions:
     trusts: Callable[[str], bool] | None = None
     proxy: ProxySpec | None = None
     pool: PoolSize = field(default_factory=PoolSize)
-    resolver: Resolver | None = None  # the system's if None; the client closes it
+    resolver: NameResolver | None = None  # the system's if None; its owner closes it
     tls: ssl.SSLContext | None = None  # the system's certificates if None
 
 
@@ -65,7 +66,7 @@ class _Answer(aiohttp.ClientResponse):
 
 
 class Client:
-    """Fetches URLs without redirects and cookies; raises WorkFailed."""
+    """Fetches URLs without redirects and cookies; raises WorkFailed. It sends each request once."""
 
     def __init__(self, options: ClientOptions) -> None:
         self._options = options
@@ -84,7 +85,8 @@ class Client:
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
-        await self._resolver.close()
+        if self._options.resolver is None:
+            await self._resolver.close()
 
     async def fetch(self, request: Request) -> Response:
         """The response, whatever its status; raises WorkFailed without one."""
@@ -93,17 +95,19 @@ class Client:
         watch = Stopwatch(time.perf_counter())
         token = stopwatch.set(watch)
         try:
-            url = self._checked(request.url, proxy)
+            url = self._checked(request, proxy)
             return await self._exchange(url, request, proxy, limits, watch)
         except WorkFailed:
             raise
         except Exception as error:
-            raise classify(error, limits, proxy) from error
+            is_reused = watch.is_reused and request.method in _WITHOUT_EFFECT
+            raise classify(error, limits, proxy, is_reused=is_reused) from error
         finally:
             stopwatch.reset(token)
 
-    def _checked(self, text: str, proxy: ProxySpec | None) -> str:
+    def _checked(self, request: Request, proxy: ProxySpec | None) -> str:
         """The normalized URL; raises an error if it may not be fetched."""
+        text, guard = request.url, PUBLIC if request.is_public else self._options.guard
         try:
             parts = ada_url.parse_url(text, ("protocol", "hostname", "href"))
         except ValueError:
@@ -111,13 +115,18 @@ class Client:
         if parts["protocol"] not in ("http:", "https:"):
             raise GiveUp(f"not an http URL: {text[:200]!r}", kind=ErrorKind.VALIDATION)
         if proxy is None:
-            self._options.guard.check_literal(parts["hostname"])
+            guard.check_literal(parts["hostname"])
         else:
-            self._options.guard.check_unresolved(parts["hostname"])
+            guard.check_unresolved(parts["hostname"])
         return str(parts["href"]).partition("#")[0]
 
     async def _exchange(
-        self, url: str, request: Request, proxy: ProxySpec | None, limits: Limits, watch: Stopwatch
+        self,
+        url: str,
+        request: Request,
+        proxy: ProxySpec | None,
+        limits: ResponseLimits,
+        watch: Stopwatch,
     ) -> Response:
         answer = await self._send(url, request, proxy, limits)
         try:
@@ -130,9 +139,10 @@ class Client:
         return _response(url, answer, body, watch)
 
     async def _send(
-        self, url: str, request: Request, proxy: ProxySpec | None, limits: Limits
+        self, url: str, request: Request, proxy: ProxySpec | None, limits: ResponseLimits
     ) -> _Answer:
-        headers = {**self._private_headers(url), **_headers(request)}
+        private = {} if request.is_anonymous else self._private_headers(url)
+        headers = {**private, **_headers(request)}
         proxy_url, proxy_headers = None, None
         if proxy is not None and proxy.scheme is not ProxyScheme.SOCKS5:
             proxy_url = URL(proxy.address)
@@ -143,7 +153,7 @@ class Client:
                     proxy_headers = authorization
                 else:
                     headers.update(authorization)
-        answer = await self._session(proxy).request(
+        answer = await self._session(proxy, is_public=request.is_public).request(
             request.method,
             URL(url, encoded=True),
             headers=headers,
@@ -165,10 +175,11 @@ class Client:
             return {}
         return self._private
 
-    def _session(self, proxy: ProxySpec | None) -> aiohttp.ClientSession:
-        """One pool for direct connections, one for HTTP proxies, and one per SOCKS proxy."""
+    def _session(self, proxy: ProxySpec | None, *, is_public: bool) -> aiohttp.ClientSession:
+        """One pool for direct connections, one for those to public addresses only, one for HTTP
+        proxies, and one per SOCKS proxy."""
         if proxy is None:
-            key: ProxySpec | str = "direct"
+            key: ProxySpec | str = "public" if is_public else "direct"
         else:
             key = proxy if proxy.scheme is ProxyScheme.SOCKS5 else "proxied"
         session = self._sessions.get(key)
@@ -178,7 +189,7 @@ class Client:
 
     def _new_session(self, key: ProxySpec | str) -> aiohttp.ClientSession:
         options = self._options
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=self._new_connector(key),
             headers={
                 "User-Agent": options.user_agent,
@@ -190,17 +201,21 @@ class Client:
             auto_decompress=False,
             response_class=_Answer,
         )
+        # it would repeat a request whose connection breaks, without a slot of the host
+        session._retry_connection = False
+        return session
 
     def _new_connector(self, key: ProxySpec | str) -> GuardedConnector:
         options = self._options
-        guard = options.guard if key == "direct" else options.proxy_guard or options.guard
+        guards = {"direct": options.guard, "public": PUBLIC}
+        guard = guards.get(str(key)) or options.proxy_guard or options.guard
         resolver = GuardedResolver(self._resolver, guard)
         if isinstance(key, ProxySpec):
             return SocksConnector(key, guard, resolver, options.pool, options.tls)
         return GuardedConnector(guard, resolver, options.pool, options.tls)
 
 
-def _timeout(limits: Limits) -> aiohttp.ClientTimeout:
+def _timeout(limits: ResponseLimits) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(
         total=limits.total, sock_connect=limits.connect, sock_read=limits.read
     )
@@ -215,7 +230,7 @@ def _headers(request: Request) -> dict[str, str]:
     return headers
 
 
-def _check_headers(answer: _Answer, limits: Limits) -> None:
+def _check_headers(answer: _Answer, limits: ResponseLimits) -> None:
     # the parser limits each field and their number, not the sum
     if sum(map(len, chain.from_iterable(answer.raw_headers))) > limits.header_bytes:
         raise GiveUp(
@@ -224,7 +239,7 @@ def _check_headers(answer: _Answer, limits: Limits) -> None:
         )
 
 
-async def _read(answer: _Answer, limits: Limits) -> Body:
+async def _read(answer: _Answer, limits: ResponseLimits) -> Body:
     body = Body(answer.headers.get("Content-Encoding", ""), limits.body)
     if answer.method != "HEAD":
         body.expect(answer.content_length)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from aiohttp import (
     AddrInfoType,
@@ -29,10 +29,10 @@ from aiohttp.helpers import _EXC_SENTINEL
 from aiohttp.tracing import Trace
 from python_socks import ProxyError, ProxyType
 
-from forager.errors import GiveUp
+from forager.errors import GiveUp, error_text
 from forager.fetch.failure import proxy_failure, socks_failure
 from forager.fetch.guard import GuardPolicy, refused
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 
 
 @dataclass(slots=True)
@@ -43,6 +43,11 @@ class Stopwatch:
     dns: float | None = None
     connect: float | None = None
     first_byte: float = 0.0
+
+    @property
+    def is_reused(self) -> bool:
+        """Whether the request used a kept connection, and has no response yet."""
+        return self.connect is None and not self.first_byte
 
 
 # connections are opened inside the library, which only a context variable reaches
@@ -216,7 +221,7 @@ class SocksConnector(GuardedConnector):
 _THREADS = 16
 
 
-class Resolver(Protocol):
+class NameResolver(Protocol):
     """Resolves names to addresses."""
 
     async def resolve(self, host: str) -> list[str]:
@@ -232,6 +237,12 @@ class SystemResolver:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="forager-dns")
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def resolve(self, host: str) -> list[str]:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, _lookup, host)
@@ -245,14 +256,14 @@ def _lookup(host: str) -> list[str]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:
         # the codec rejects labels that are empty or too long
-        raise OSError(f"{host} is not a host name: {error}") from error
+        raise OSError(f"{host} is not a host name: {error_text(error)}") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class GuardedResolver(AbstractResolver):
     """Returns only addresses that the guard allows."""
 
-    def __init__(self, resolver: Resolver, guard: GuardPolicy) -> None:
+    def __init__(self, resolver: NameResolver, guard: GuardPolicy) -> None:
         self._resolver = resolver
         self._guard = guard
 
@@ -272,7 +283,7 @@ class GuardedResolver(AbstractResolver):
         return [_result(host, address, port, family) for address in allowed]
 
     async def close(self) -> None:
-        """The client closes the resolver."""
+        """The owner of the resolver closes it."""
 
 
 def _result(host: str, address: str, port: int, family: socket.AddressFamily) -> ResolveResult:

@@ -13,16 +13,18 @@ from python_socks import ProxyError
 from forager.errors import (
     ErrorKind,
     GiveUp,
-    PerhapsProxy,
+    ProxySuspected,
     Retry,
     RotateProxy,
     SlowDown,
+    StaleConnection,
     WorkFailed,
+    error_text,
 )
-from forager.fetch.proxies.record import ProxySpec
-from forager.fetch.response import Limits, parse_retry_after
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.response import ResponseLimits, parse_retry_after
 
-_PATIENCE = frozenset({429, 503})
+_SLOW_DOWN_STATUSES = frozenset({429, 503})
 _AGAIN = frozenset({408, 425})
 # SOCKS5 replies about the target, not the proxy: unreachable, refused, expired
 _SOCKS_TARGET = frozenset({3, 4, 5, 6})
@@ -36,7 +38,7 @@ def classify_status(status: int, headers: Mapping[str, str]) -> WorkFailed | Non
     message = f"the server answered {status}{_phrase(status)}"
     if status == 407:
         return RotateProxy(f"the proxy answered {status}{_phrase(status)}", kind=kind)
-    if status in _PATIENCE:
+    if status in _SLOW_DOWN_STATUSES:
         return SlowDown(message, kind=kind, retry_after=parse_retry_after(headers))
     if status >= 500 or status in _AGAIN:
         return Retry(message, kind=kind)
@@ -50,10 +52,17 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkFailed:
-    """Translate an exception of the HTTP library."""
+def classify(
+    error: Exception, limits: ResponseLimits, proxy: ProxySpec | None, *, is_reused: bool = False
+) -> WorkFailed:
+    """Translate an exception of the HTTP library.
+
+    `is_reused`: there was no response yet on a kept connection, and the request has no effect.
+    """
     if isinstance(error, WorkFailed):
         return error
+    if is_reused and _broke_off(error):
+        return StaleConnection(_network_message(error), kind=ErrorKind.NETWORK)
     if proxy is not None and _is_proxys_fault(error, proxy):
         return proxy_failure(error, proxy.address)
     if isinstance(error, TimeoutError):
@@ -62,19 +71,19 @@ def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkF
     if tls is not None:
         return tls
     if isinstance(error, aiohttp.InvalidURL | ValueError):
-        return GiveUp(f"the request is not valid: {error}", kind=ErrorKind.VALIDATION)
+        return GiveUp(f"the request is not valid: {error_text(error)}", kind=ErrorKind.VALIDATION)
     if _headers_too_large(error):
         return GiveUp("the response headers are larger than allowed", kind=ErrorKind.TOO_LARGE)
     if isinstance(error, aiohttp.ClientError | OSError):
         broke_off = proxy is not None and _broke_off(error)
-        failure = PerhapsProxy if broke_off else Retry
+        failure = ProxySuspected if broke_off else Retry
         return failure(_network_message(error), kind=ErrorKind.NETWORK)
-    return Retry(f"unexpected {type(error).__name__}: {error}", kind=ErrorKind.INTERNAL)
+    return Retry(f"unexpected {type(error).__name__}: {_text(error)}", kind=ErrorKind.INTERNAL)
 
 
 def socks_failure(error: Exception, proxy: ProxySpec) -> WorkFailed:
     if isinstance(error, ProxyError) and error.error_code in _SOCKS_TARGET:
-        return Retry(f"the proxy cannot reach the server: {error}", kind=ErrorKind.NETWORK)
+        return Retry(f"the proxy cannot reach the server: {_text(error)}", kind=ErrorKind.NETWORK)
     return proxy_failure(error, proxy.address)
 
 
@@ -88,7 +97,7 @@ def _is_proxys_fault(error: Exception, proxy: ProxySpec) -> bool:
 
 
 def _broke_off(error: Exception) -> bool:
-    """Whether the connection through a proxy ended before a response."""
+    """Whether a connection ended before a response."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
@@ -103,7 +112,7 @@ def proxy_failure(error: Exception, address: str) -> RotateProxy:
     return RotateProxy(f"the proxy {address} {what}", kind=kind)
 
 
-def _timeout_message(error: TimeoutError, limits: Limits) -> str:
+def _timeout_message(error: TimeoutError, limits: ResponseLimits) -> str:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return f"no connection within {min(limits.connect, limits.total):g} s"
     if isinstance(error, aiohttp.SocketTimeoutError):
@@ -140,7 +149,7 @@ def _network_message(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientPayloadError):
         return f"the body broke off: {_text(error)}"
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"the answer is not HTTP: {_line(error.message)}"
+        return f"the answer is not HTTP: {_first_line(error.message)}"
     return f"the connection broke: {_text(error)}"
 
 
@@ -152,9 +161,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _text(error: BaseException) -> str:
-    return _line(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+    return _line(error_text(error))
 
 
-def _line(words: object) -> str:
+def _first_line(message: str) -> str:
+    """The line that names the problem; the next ones quote the answer as Python writes bytes."""
+    return _line(message.strip().partition("\n")[0]).rstrip(":")
+
+
+def _line(message: object) -> str:
     """One line of bounded length: servers may have written it."""
-    return " ".join(str(words).split())[:200]
+    return " ".join(str(message).split())[:200]

@@ -125,6 +125,14 @@ class GuardPolicy:
         self.check_literal(host)
 
 
+PUBLIC = GuardPolicy()
+
+
+def is_private(address: str) -> bool:
+    """Whether this is an address that only an installation's own network may reach."""
+    return _parse(address) is not None and PUBLIC.refusal(address) is not None
+
+
 def refused(address: str, host: str, label: str) -> GiveUp:
     """The error for a refused address, with a hint how to allow it."""
     subject = host if host.strip("[]") == address else f"{host} resolves to {address}, which"

@@ -16,14 +16,16 @@ from forager.db.ids import new_id
 from forager.errors import ErrorKind, SlowDown
 from forager.extract.hosts import host_of
 from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.view import BudgetView
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
+from forager.fetch.redirects import follow, page_url
 from forager.fetch.response import Request, Response, agent_header
 from forager.fetch.robots.gate import RobotsGate
-from forager.fetch.sender import Sender, follow, page_url
+from forager.fetch.sender import Sender
 from forager.secrets import Vault
 from forager.settings import Settings
 
@@ -63,9 +65,8 @@ class Fetching:
         self._agent = agent_header(settings)
         self._stack = AsyncExitStack()
         self._at_once = settings.task_concurrency + OTHER_REQUESTS
-        self._budgets = Budgets(
-            database, holder=new_id(), delay=None, concurrency=None, at_once=self._at_once
-        )
+        self._budgets = Budgets(database, holder=new_id(), at_once=self._at_once)
+        self._view = BudgetView(self._budgets)
         self._gates: dict[_Route, RobotsGate] = {}
         self._making = asyncio.Lock()
         self._proxy_guard = GuardPolicy()
@@ -127,7 +128,7 @@ class Fetching:
             )
             options = replace(options, proxy_guard=guard)
         client = await self._stack.enter_async_context(Client(options))
-        sender = Sender(client, self._budgets, proxies)
+        sender = Sender(client, self._view, proxies)
         return RobotsGate(self._database, sender, user_agent=self._agent)
 
 
@@ -152,8 +153,8 @@ class PageFetch:
         await self.check(request.url)
         response, _ = await follow(self, request, self.check)
         if is_challenge(response):
-            words = f"the server answered {response.status} with a captcha or another challenge"
-            raise SlowDown(words, kind=ErrorKind.BLOCKED)
+            message = f"the server answered {response.status} with a captcha or another challenge"
+            raise SlowDown(message, kind=ErrorKind.BLOCKED)
         failure = classify_status(response.status, response.headers)
         if failure is not None:
             raise failure

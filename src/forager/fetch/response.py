@@ -15,12 +15,15 @@ from ada_url import join_url
 from multidict import CIMultiDictProxy
 
 from forager import __version__
-from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.settings import Settings
+from forager.settings.values import is_header_value
+
+MAX_VALIDATOR = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResponseLimits:
     """Limits in seconds and bytes; `total` is that of the whole request."""
 
     connect: float = 10.0  # name lookup, TCP, proxy and TLS handshakes together
@@ -49,7 +52,9 @@ _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 class Method(StrEnum):
     GET = "GET"
     HEAD = "HEAD"
-    POST = "POST"  # only requests of rendered pages
+    # only requests of rendered pages
+    POST = "POST"
+    OPTIONS = "OPTIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,15 @@ class Request:
     etag: str | None = None
     last_modified: str | None = None
     proxy: ProxySpec | None = None
-    limits: Limits | None = None
+    limits: ResponseLimits | None = None
     # the URL has failed before, so another failure says little about its host
     is_retry: bool = False
     # not a page: it waits while pages of the same host wait
     is_background: bool = False
+    # refuse private addresses, even if the client allows them
+    is_public: bool = False
+    # without headers of the client that may be secrets
+    is_anonymous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,12 @@ class Response:
     def retry_after(self) -> float | None:
         """Seconds from either form of Retry-After."""
         return parse_retry_after(self.headers)
+
+    def validator(self, name: str) -> str | None:
+        """An ETag or Last-Modified that can be sent back unchanged; None if it is odd or long."""
+        value = self.headers.get(name, "")
+        usable = value.isascii() and value.isprintable() and len(value) <= MAX_VALIDATOR
+        return value if value and usable else None
 
 
 def join_location(base: str, location: str) -> str | None:
@@ -170,12 +185,11 @@ _RESERVED = frozenset(
     }
 )
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_NOT_IN_A_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def header_refusal(name: str, value: str) -> str | None:
     """Why a header that a user has set cannot be sent; None if it can."""
-    if not _NAME.fullmatch(name) or _NOT_IN_A_VALUE.search(value):
+    if not _NAME.fullmatch(name) or not is_header_value(value):
         return f"{name!r} is not a header that can be sent"
     if name.lower() in _RESERVED:
         return f"the header {name} cannot be set: it is decided for each connection"

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from forager.archive.record import ArchiveError
 from forager.archive.storage import size_of
+from forager.archive.warc_record import ArchiveError
+from forager.backoff import backoff, jittered
 from forager.clock import local_time
 from forager.db.database import Connection, Database
-from forager.db.outages import TROUBLE, Outage
+from forager.db.outages import TRANSIENT_ERRORS, Outage
 from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of, parent_domains
 from forager.extract.text import storable
-from forager.fetch.budgets.slots import DomainInactive, HostResting
+from forager.fetch.budgets.slots import DomainInactive, HostThrottled
 from forager.fetch.polite import DomainTerms, Fetching
-from forager.fetch.response import Limits, Request
+from forager.fetch.response import Request, ResponseLimits
 from forager.images.files import image_path, open_image_files
 from forager.images.store import images as store
 from forager.images.store.images import START, KnownFile, NewFile, PendingImage
 from forager.logs import get_logger
 from forager.processes.pool import SandboxPool
 from forager.processes.sandbox import SandboxLimits
-from forager.services.service import backoff
 from forager.settings import Settings
 
 log = get_logger("images")
@@ -45,7 +44,7 @@ FIRST_WAIT = 60.0
 LONGEST_WAIT = 6 * 3600.0
 SWITCHED_OFF_WAIT = 3600.0
 STORAGE_WAIT = 300.0
-SHORTEST_REST = 1.0
+MIN_DELAY = 1.0
 # how long images wait while pages of their host are due
 PAGES_FIRST = 5.0
 # an image that has waited for longer is fetched before pages, one per turn of its host
@@ -93,7 +92,7 @@ class ImageFetcher:
         self._due = DueImages(settings, lease=LEASE)
         self._turns = asyncio.Semaphore(AT_ONCE)
         limit = max(1, int(settings.image_max_mb * 1_000_000))
-        self._limits = Limits(body=limit, total=60.0)
+        self._limits = ResponseLimits(body=limit, total=60.0)
 
     async def run(self) -> None:
         outage = Outage(log, "images put off")
@@ -103,10 +102,10 @@ class ImageFetcher:
                 try:
                     done = await self.run_once()
                     outage.over()
-                except* TROUBLE as errors:
+                except* TRANSIENT_ERRORS as errors:
                     outage.note(errors.exceptions[0])
                 if not done:
-                    await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311
+                    await asyncio.sleep(jittered(INTERVAL))
         finally:
             await self.aclose()
 
@@ -163,8 +162,8 @@ class ImageFetcher:
     async def _fetch_and_store(self, wanted: _Wanted) -> None:
         try:
             await self._store(wanted, await self._fetch(wanted))
-        except HostResting as error:
-            await self._put_off([wanted], max(error.seconds, SHORTEST_REST))
+        except HostThrottled as error:
+            await self._put_off([wanted], max(error.seconds, MIN_DELAY))
         except DomainInactive as error:
             await self._put_off([wanted], SWITCHED_OFF_WAIT, error.message)
         except GiveUp as error:

@@ -21,7 +21,7 @@ from forager.settings import Settings
 FOLDER = "images"
 # images, and the files of archived products
 _PATH = re.compile(
-    r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}|archived-products/[0-9a-f-]+\.parquet"
+    r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}|archived-products/[0-9a-f-]+\.jsonl"
 )
 
 

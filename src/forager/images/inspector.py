@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 # imported here: Pillow would otherwise load all decoders to find these two
 from PIL import AvifImagePlugin, Image, UnidentifiedImageError, WebPImagePlugin
 
+from forager.errors import error_text
 from forager.processes.serving import Response, limit_memory, serve
 
 # a photo of 50 megapixels takes 200 MB when decoded
@@ -26,18 +27,18 @@ assert AvifImagePlugin.SUPPORTED
 assert WebPImagePlugin.SUPPORTED
 
 
-class Format(NamedTuple):
+class ImageFormat(NamedTuple):
     pillow: str
     media_type: str
     extension: str
 
 
-JPEG = Format("JPEG", "image/jpeg", "jpg")
-PNG = Format("PNG", "image/png", "png")
-GIF = Format("GIF", "image/gif", "gif")
-WEBP = Format("WEBP", "image/webp", "webp")
-AVIF = Format("AVIF", "image/avif", "avif")
-BMP = Format("BMP", "image/bmp", "bmp")
+JPEG = ImageFormat("JPEG", "image/jpeg", "jpg")
+PNG = ImageFormat("PNG", "image/png", "png")
+GIF = ImageFormat("GIF", "image/gif", "gif")
+WEBP = ImageFormat("WEBP", "image/webp", "webp")
+AVIF = ImageFormat("AVIF", "image/avif", "avif")
+BMP = ImageFormat("BMP", "image/bmp", "bmp")
 
 
 class Refused(Exception):
@@ -61,7 +62,7 @@ def inspect(data: bytes) -> dict[str, Any]:
         raise Refused(f"the {kind.pillow} file is broken: {_words(error)}") from None
 
 
-def _decode(data: bytes, kind: Format) -> dict[str, Any]:
+def _decode(data: bytes, kind: ImageFormat) -> dict[str, Any]:
     with Image.open(io.BytesIO(data), formats=[kind.pillow]) as image:
         width, height = image.size
         _check_size(width, height)
@@ -86,7 +87,7 @@ def _check_size(width: int, height: int) -> None:
         raise Refused(f"the image is too large: {width} x {height} pixels")
 
 
-def _sniff(data: bytes) -> Format:
+def _sniff(data: bytes) -> ImageFormat:
     """The format by the first bytes."""
     if not data:
         raise Refused("the file is empty")
@@ -116,7 +117,7 @@ def _what_else(start: bytes) -> str:
 
 def _words(error: Exception) -> str:
     """One short line: the text comes from a decoder, and may repeat content of the file."""
-    text = " ".join(str(error).split()).encode("ascii", "replace").decode()[:150]
+    text = " ".join(error_text(error).split()).encode("ascii", "replace").decode()[:150]
     return text or type(error).__name__
 
 
@@ -124,7 +125,7 @@ def answer(_: dict[str, Any], body: bytes) -> Response:
     try:
         return inspect(body), []
     except Refused as refused:
-        return {"refused": str(refused)}, []
+        return {"refused": error_text(refused)}, []
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from forager.archive.migration import PAGE, Moved, Progress
-from forager.archive.record import ArchiveError
+from forager.archive.migration import PAGE, MigrationResult, Progress
 from forager.archive.storage import Storage, size_of
+from forager.archive.warc_record import ArchiveError
 from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.errors import NotFound
@@ -28,8 +28,8 @@ class ImageMove:
     async def count(self) -> int:
         return await self.database.run(store.count_unmoved, self.place)
 
-    async def run(self, on_progress: Progress) -> Moved:
-        moved = Moved()
+    async def run(self, on_progress: Progress) -> MigrationResult:
+        moved = MigrationResult()
         seen = 0
         async for file in self._files(moved_only=False):
             await self._move(file, moved)
@@ -47,7 +47,7 @@ class ImageMove:
                 deleted += 1
         return deleted
 
-    async def _move(self, file: MovableFile, moved: Moved) -> None:
+    async def _move(self, file: MovableFile, moved: MigrationResult) -> None:
         if await _holds(self.target, file):
             moved.found += 1
         elif await _holds(self.source, file):

@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, error_text
 from forager.hints import Hint, action
 from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 from forager.settings import Settings
@@ -88,7 +88,7 @@ class EngineClient:
             ) as response:
                 return _parsed(response.status, await _read(response), self.address)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise _unavailable(self.address, str(error) or type(error).__name__) from error
+            raise _unavailable(self.address, error_text(error)) from error
 
     def _opened(self) -> aiohttp.ClientSession:
         # opened by the first call: an unused engine costs nothing
@@ -107,7 +107,7 @@ class EngineClient:
         try:
             found = {key: str(it["settings"]["index"]["uuid"]) for key, it in response.items()}
         except (KeyError, TypeError) as error:
-            raise _unavailable(self.address, f"it answers strangely: {error!r}") from None
+            raise _unavailable(self.address, f"it answers strangely: {error_text(error)}") from None
         if not found:
             raise _unavailable(self.address, "its response names no index")
         # another index may have this one's name as an alias

@@ -1,4 +1,4 @@
-"""The engine in searches: queried for candidates, and bypassed for a while after a failure."""
+"""The engine in searches: it ranks, and is bypassed for a while after a failure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from forager.db.cursor import LARGEST_ID
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage
 from forager.db.retention import delete_rows
+from forager.errors import error_text
 from forager.index import store
-from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing, Kind
+from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexKind, IndexMissing
 from forager.logs import get_logger
-from forager.metrics.recorded import SEARCHES
-from forager.outbox import store as outbox
+from forager.metrics.catalog import SEARCHES
 from forager.outbox.store import unsent
 from forager.services.service import Service, in_chunks
 from forager.settings import Search, Settings
@@ -34,7 +34,7 @@ log = get_logger("search")
 ANSWER_LIMIT = 4.0
 COOLDOWN = 5.0
 # everything that is read of a response; members that would be empty are left out
-RESPONSE_FIELDS = "timed_out,_shards.failed,hits.hits.fields"
+RESPONSE_FIELDS = "timed_out,_shards.failed,hits.hits.sort"
 
 UNAVAILABLE = "The search engine does not answer: PostgreSQL has answered instead."
 REFUSED = "The search engine does not take this search: PostgreSQL has answered instead."
@@ -44,7 +44,15 @@ LOST = (
 )
 
 
-class Engine:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry that was found."""
+
+    score: float
+    ids: tuple[int, ...]
+
+
+class SearchEngine:
     """One engine of one process. A failure is logged once, however many searches meet it."""
 
     def __init__(self, client: EngineClient) -> None:
@@ -59,16 +67,14 @@ class Engine:
         """Why searches bypass the engine, if they do."""
         return UNAVAILABLE if time.monotonic() < self._cooldown_until else None
 
-    async def search(
-        self, index: str, body: dict[str, Any], fields: Sequence[str], *, limit: float
-    ) -> list[tuple[int, ...]]:
+    async def search(self, index: str, body: dict[str, Any], *, limit: float) -> list[Found]:
         try:
             if limit <= 0:
                 raise EngineUnavailable("the search engine is too slow")
             response = await self._client.request(
                 "POST", f"{index}/_search", body, limit=limit, filter_path=RESPONSE_FIELDS
             )
-            found = _numbers(response, fields)
+            found = _found(response)
         except (EngineRefused, IndexMissing) as error:
             # the engine is reachable: other searches may work
             log.info("the search engine cannot answer a search", reason=error.message)
@@ -82,31 +88,39 @@ class Engine:
 
 
 @dataclass(slots=True)
-class View:
-    """An index for one search, and the rows of which it may not have the current state."""
+class IndexView:
+    """An index for one search."""
 
-    engine: Engine
+    engine: SearchEngine
     index: str
-    unsent: tuple[int, ...] = ()
     # the time that is left for requests
     seconds: float = ANSWER_LIMIT
 
     async def find(
-        self, query: dict[str, Any], fields: Sequence[str], *, start: int, size: int
-    ) -> list[tuple[int, ...]]:
-        """The numbers in these fields of the best entries, in their order."""
+        self,
+        query: dict[str, Any],
+        fields: Sequence[str],
+        *,
+        size: int,
+        after: Found | None = None,
+        newest_first: bool = False,
+    ) -> list[Found]:
+        """The best entries after one: their scores, and the numbers in these fields.
+
+        Entries with the same score are in the order of these fields.
+        """
         began = time.monotonic()
+        order = "desc" if newest_first else "asc"
         body = {
             "query": query,
-            "from": start,
             "size": size,
             "_source": False,
-            "stored_fields": "_none_",
-            "docvalue_fields": list(fields),
             "track_total_hits": False,
+            "sort": [{"_score": "desc"}, *({field: order} for field in fields)],
+            **({} if after is None else {"search_after": [after.score, *after.ids]}),
         }
         try:
-            return await self.engine.search(self.index, body, fields, limit=self.seconds)
+            return await self.engine.search(self.index, body, limit=self.seconds)
         finally:
             self.seconds -= time.monotonic() - began
 
@@ -118,16 +132,23 @@ def note_of(error: EngineUnavailable) -> str:
     return REFUSED if isinstance(error, EngineRefused) else UNAVAILABLE
 
 
-def _numbers(response: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, ...]]:
+def _found(response: dict[str, Any]) -> list[Found]:
     try:
         if response["timed_out"] or response["_shards"]["failed"]:
             raise EngineUnavailable("the search engine has answered from a part of the index only")
-        return [
-            tuple(_number(hit["fields"][field][0]) for field in fields)
-            for hit in response.get("hits", {}).get("hits", ())
-        ]
+        hits = response.get("hits", {}).get("hits", ())
+        return [_entry(*hit["sort"]) for hit in hits]
     except (KeyError, TypeError, IndexError, ArithmeticError, ValueError, AttributeError) as error:
-        raise EngineUnavailable(f"the search engine answers strangely: {error!r}") from None
+        raise EngineUnavailable(
+            f"the search engine answers strangely: {error_text(error)}"
+        ) from None
+
+
+def _entry(score: Any, *ids: Any) -> Found:
+    score = float(score)
+    if not math.isfinite(score):
+        raise ValueError("a score that is no number")
+    return Found(score, tuple(map(_number, ids)))
 
 
 def _number(value: Any) -> int:
@@ -138,19 +159,16 @@ def _number(value: Any) -> int:
 
 
 @asynccontextmanager
-async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
+async def open_engine(settings: Settings) -> AsyncIterator[SearchEngine | None]:
     """The configured engine; None for PostgreSQL alone."""
-    if settings.search is not Search.OPENSEARCH:
+    if settings.search is Search.POSTGRES:
         yield None
         return
     from forager.index.client import EngineClient
 
     async with EngineClient.of(settings) as client:
-        yield Engine(client)
+        yield SearchEngine(client)
 
-
-# unsent rows that PostgreSQL searches beside the engine; with more, it searches all
-MAX_UNSENT = 2_000
 
 NOT_COMPLETE = (
     "The search index is not complete: PostgreSQL has answered instead."
@@ -160,14 +178,12 @@ OTHER_LAYOUT = (
     "The search index was made by another version: PostgreSQL has answered instead."
     " `forager search reindex` rebuilds it."
 )
-BEHIND = "The search index has much to catch up with: PostgreSQL has answered instead."
 
 
-async def choose(connection: Connection, engine: Engine | None, kind: str) -> View | str | None:
-    """The index that answers, or a note why PostgreSQL does; None without an engine.
-
-    Decided before the query, so that the engine knows all later changes.
-    """
+async def choose(
+    connection: Connection, engine: SearchEngine | None, kind: str
+) -> IndexView | str | None:
+    """The index that answers, or a note why PostgreSQL does; None without an engine."""
     if engine is None:
         return None
     if engine.note is not None:
@@ -177,8 +193,7 @@ async def choose(connection: Connection, engine: Engine | None, kind: str) -> Vi
         return NOT_COMPLETE
     if state.layout != LAYOUT:
         return OTHER_LAYOUT
-    unsent = await outbox.select_unsent(connection, kind, MAX_UNSENT + 1)
-    return BEHIND if len(unsent) > MAX_UNSENT else View(engine, state.name, tuple(set(unsent)))
+    return IndexView(engine, state.name)
 
 
 Answer = TypeVar("Answer")
@@ -186,9 +201,9 @@ Answer = TypeVar("Answer")
 
 async def answer(
     connection: Connection,
-    engine: Engine | None,
+    engine: SearchEngine | None,
     kind: str,
-    search: Callable[[View | None], Awaitable[Answer]],
+    search: Callable[[IndexView | None], Awaitable[Answer]],
     *,
     is_last: bool,
 ) -> tuple[Answer, str | None]:
@@ -198,10 +213,10 @@ async def answer(
     attempt `is_last`.
     """
     chosen = await choose(connection, engine, kind)
-    if isinstance(chosen, View):
+    if isinstance(chosen, IndexView):
         try:
             answered = await search(chosen)
-            SEARCHES.add(kind, "opensearch")
+            SEARCHES.add(kind, "engine")
             return answered, None
         except EngineUnavailable as error:
             if isinstance(error, IndexMissing) and not is_last:
@@ -223,10 +238,13 @@ ORPHANED = unsent(
 
 
 def index_service(
-    database: Database, settings: Settings, kinds: Sequence[Kind], process_id: UUID | None = None
+    database: Database,
+    settings: Settings,
+    kinds: Sequence[IndexKind],
+    process_id: UUID | None = None,
 ) -> Service:
     """The service that feeds the search engine; without an engine, its clean-up."""
-    if settings.search is not Search.OPENSEARCH:
+    if settings.search is Search.POSTGRES:
         step = partial(forget_unfed_indexes, database)
         return Service(name="search index cleanup", every=CLEANUP_INTERVAL, step=step)
     from forager.index.client import EngineClient

@@ -15,9 +15,9 @@ from forager.db.database import Database
 from forager.db.outages import Outage
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, Kind
+from forager.index.kind import LAYOUT, EngineUnavailable, IndexKind, IndexMissing
 from forager.index.store import IndexState
-from forager.index.writing import Action, IndexWriter
+from forager.index.writing import BulkAction, IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox
 from forager.outbox.claim import claimed
@@ -45,7 +45,7 @@ class Feeder:
         database: Database,
         client: EngineClient,
         prefix: str,
-        kinds: Sequence[Kind],
+        kinds: Sequence[IndexKind],
         process_id: UUID | None = None,
     ) -> None:
         self._database = database
@@ -80,7 +80,7 @@ class Feeder:
                 fed += await self.feed(kind)
         return fed
 
-    async def feed(self, kind: Kind) -> int:
+    async def feed(self, kind: IndexKind) -> int:
         async with self._database.connection() as connection:
             state = await store.select_index(connection, kind.name)
             if state is None:
@@ -92,7 +92,7 @@ class Feeder:
             return 0
         return await self._feed(kind, targets)
 
-    async def _claim(self, kind: Kind, targets: dict[str, str]) -> list[Message]:
+    async def _claim(self, kind: IndexKind, targets: dict[str, str]) -> list[Message]:
         """Messages for these indexes; none if the indexes have changed meanwhile.
 
         While the row is held, every claimed message was committed before another index is begun,
@@ -105,7 +105,7 @@ class Feeder:
             lane = Lane(kind.name, limit=PER_CLAIM)
             return await outbox.claim(connection, [lane], lease=LEASE, claimed_by=self._process_id)
 
-    async def _feed(self, kind: Kind, targets: dict[str, str]) -> int:
+    async def _feed(self, kind: IndexKind, targets: dict[str, str]) -> int:
         messages = await self._claim(kind, targets)
         if not messages:
             return 0
@@ -124,7 +124,7 @@ class Feeder:
         return len(messages)
 
     async def _send(
-        self, kind: Kind, targets: list[str], messages: Sequence[Message]
+        self, kind: IndexKind, targets: list[str], messages: Sequence[Message]
     ) -> dict[int, str]:
         """Write or delete the entries of rows; return the rows that the engine refused."""
         versions: dict[int, int] = {}
@@ -133,7 +133,7 @@ class Feeder:
         writer = IndexWriter(self._database, self._client, kind)
         sizes = await writer.sizes(list(versions))
         gone = [
-            Action(entry_id, message.ref_id, versions[message.ref_id])
+            BulkAction(entry_id, message.ref_id, versions[message.ref_id])
             for message in messages
             if message.ref_id not in sizes
             for entry_id in kind.gone(message)
@@ -146,7 +146,7 @@ class Feeder:
 
     # --- maintenance ---------------------------------------------------------------------------
 
-    async def _all_there(self, kind: Kind, targets: dict[str, str]) -> bool:
+    async def _all_there(self, kind: IndexKind, targets: dict[str, str]) -> bool:
         """Whether the engine has these indexes; one created again has another id, and is empty."""
         for name, uuid in targets.items():
             if await self._client.uuid_of(name) != uuid:
@@ -156,7 +156,7 @@ class Feeder:
                 return False
         return True
 
-    async def _maintain(self, kind: Kind, state: IndexState) -> None:
+    async def _maintain(self, kind: IndexKind, state: IndexState) -> None:
         now = time.monotonic()
         if now - self._touched.get(kind.name, -TOUCH_EVERY) >= TOUCH_EVERY:
             await self._database.run(store.touch, kind.name)

@@ -8,7 +8,6 @@ from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.errors import ForagerError
-from forager.index.tsquery import LONGEST, SEPARATOR
 from forager.outbox.message import Message
 
 SECTIONS = "sections"
@@ -16,7 +15,7 @@ PRODUCTS = "products"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """One document of an index, and the row that it is made from."""
 
     id: str
@@ -25,7 +24,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class IndexKind:
     """How rows of one kind are read, and converted to entries of the index."""
 
     name: str
@@ -36,7 +35,7 @@ class Kind:
     sizes: Callable[[Connection, Sequence[int]], Awaitable[dict[int, int]]]
     select: Callable[[Connection, Sequence[int]], Awaitable[Sequence[Any]]]
     # slow: it runs beside the event loop
-    entry: Callable[[Any], Entry]
+    entry: Callable[[Any], IndexEntry]
     # the entries of a row that was deleted
     gone: Callable[[Message], Sequence[str]]
 
@@ -57,53 +56,57 @@ class EngineBusy(EngineUnavailable):
     """The search engine is overloaded."""
 
 
-LAYOUT = 3
-# entries that one answer can list: from + size may not exceed it
+LAYOUT = 4
+# entries that are read for one search
 WINDOW = 10_000
 
-_WORDS: dict[str, Any] = {"type": "text", "analyzer": "lexemes", "index_options": "positions"}
+# names such as `asyncio.gather` and `--no-verify` are found whole and by their parts
+_WORDS: dict[str, Any] = {
+    "type": "text",
+    "analyzer": "forager_text",
+    "search_analyzer": "forager_query",
+}
 _KEYWORD: dict[str, Any] = {"type": "keyword", "ignore_above": 1000}
-# returned with an entry, but not searchable
-_SHOWN: dict[str, Any] = {"type": "keyword", "index": False, "doc_values": False}
+_CODE: dict[str, Any] = {"type": "keyword", "normalizer": "lower_case", "ignore_above": 1000}
 
 SECTION_FIELDS: dict[str, Any] = {
     "document_id": {"type": "long"},
     "position": {"type": "integer"},
     "source": {"type": "keyword"},
     "source_number": {"type": "long"},
-    "config": {"type": "keyword"},
     "path": _KEYWORD,
-    "url": _SHOWN,
-    "title": _SHOWN,
-    "heading": _SHOWN,
-    "head_words": _WORDS,
-    "words": _WORDS,
+    "url": _KEYWORD,
+    "title": _WORDS,
+    "heading": _WORDS,
+    "content": _WORDS,
 }
 
 PRODUCT_FIELDS: dict[str, Any] = {
-    # for queries by other programs
     "product_id": {"type": "long"},
-    "product_name": {"type": "text", "analyzer": "standard"},
-    "description": {"type": "text", "analyzer": "standard"},
-    "brand": _KEYWORD,
-    "category": _KEYWORD,
+    "product_name": {"type": "text", "analyzer": "standard", "copy_to": "text"},
+    "description": {"type": "text", "analyzer": "standard", "copy_to": "text"},
+    "brand": {**_KEYWORD, "copy_to": "text", "fields": {"code": _CODE}},
+    "category": {**_KEYWORD, "copy_to": "text"},
     "domain_name": _KEYWORD,
     "created_at": {"type": "date"},
-    # for Forager
-    "domain_id": {"type": "long"},
     "updated_at": {"type": "date"},
+    "domain_id": {"type": "long"},
     "price": {"type": "double"},
     "currency": {"type": "keyword"},
     "availability": {"type": "keyword"},
     "rating": {"type": "double"},
-    "brand_key": _KEYWORD,
-    "category_steps": _KEYWORD,
-    "words": _WORDS,
+    "sku": _CODE,
+    "gtin": _CODE,
+    # all texts of the product
+    "text": _WORDS,
 }
 
-# made from what PostgreSQL has, and of no use to a reader
-_LEFT_OUT = ["head_words", "words", "brand_key", "category_steps"]
-
+_PARTS = {
+    "type": "word_delimiter_graph",
+    "preserve_original": True,
+    "stem_english_possessive": True,
+}
+_ENDINGS = ["lowercase", "asciifolding", "kstem"]
 _SETTINGS: dict[str, Any] = {
     # the writer refreshes, and acknowledges a message only then
     "refresh_interval": "-1",
@@ -111,16 +114,16 @@ _SETTINGS: dict[str, Any] = {
     "gc_deletes": "1h",
     # one node is enough, two keep a copy
     "auto_expand_replicas": "0-1",
-    "max_result_window": WINDOW,
     "analysis": {
-        "tokenizer": {
-            "lines": {
-                "type": "char_group",
-                "tokenize_on_chars": [SEPARATOR],
-                "max_token_length": 2 * LONGEST,  # in units of UTF-16
-            }
+        "filter": {"name_parts": _PARTS},
+        "normalizer": {"lower_case": {"type": "custom", "filter": ["lowercase"]}},
+        "analyzer": {
+            "forager_text": {
+                "tokenizer": "whitespace",
+                "filter": ["name_parts", "flatten_graph", *_ENDINGS],
+            },
+            "forager_query": {"tokenizer": "whitespace", "filter": ["name_parts", *_ENDINGS]},
         },
-        "analyzer": {"lexemes": {"type": "custom", "tokenizer": "lines"}},
     },
 }
 
@@ -135,9 +138,8 @@ def template(pattern: str, properties: dict[str, Any]) -> dict[str, Any]:
             "mappings": {
                 "dynamic": "strict",
                 "_meta": {"layout": LAYOUT},
-                "_source": {"excludes": _LEFT_OUT},
                 "properties": properties,
             },
         },
-        "_meta": {"description": "Forager, as PostgreSQL has it"},
+        "_meta": {"description": "Forager"},
     }

@@ -18,7 +18,7 @@ from forager.hints import Hint, action
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
-from forager.index.kind import LAYOUT, Kind, template
+from forager.index.kind import LAYOUT, IndexKind, template
 from forager.index.store import IndexState
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
@@ -67,7 +67,7 @@ class Reindexer:
         self._grace = grace
         self._progress = progress
 
-    async def run(self, kind: Kind) -> Reindexed:
+    async def run(self, kind: IndexKind) -> Reindexed:
         """Rebuild the index of a kind, or resume an index that was not completed."""
         began = time.monotonic()
         state, resumed = await self._begin(kind)
@@ -81,7 +81,7 @@ class Reindexer:
 
     # --- the beginning ----------------------------------------------------------------------------
 
-    async def _begin(self, kind: Kind) -> tuple[IndexState, bool]:
+    async def _begin(self, kind: IndexKind) -> tuple[IndexState, bool]:
         name = alias_of(self._prefix, kind.name)
         await self._client.request(
             "PUT", f"_index_template/{name}", template(f"{name}-*", kind.properties)
@@ -103,7 +103,7 @@ class Reindexer:
             return False
         return await self._client.uuid_of(state.building) == state.building_uuid
 
-    async def _create(self, kind: Kind, state: IndexState | None) -> None:
+    async def _create(self, kind: IndexKind, state: IndexState | None) -> None:
         abandoned = None if state is None else state.building
         index = f"{alias_of(self._prefix, kind.name)}-{new_id().hex[-12:]}"
         # the name is stored before the index is created: after a kill, another run deletes it
@@ -137,22 +137,26 @@ class Reindexer:
 
     # --- filling ----------------------------------------------------------------------------
 
-    async def _fill(self, kind: Kind, index: str, filled_to: int) -> int:
+    async def _fill(self, kind: IndexKind, index: str, filled_to: int) -> int:
         writer = IndexWriter(self._database, self._client, kind)
-        total = await self._database.run(store.count_after, kind.table, filled_to)
+        # later rows arrive as messages: a fill that read them too might never reach the end
+        total, last = await self._database.run(store.count_after, kind.table, filled_to)
         rows = 0
-        while True:
-            ids = await self._database.run(store.select_next_ids, kind.table, filled_to, ROWS)
+        while filled_to < last:
+            ids = await self._database.run(
+                store.select_next_ids, kind.table, after=filled_to, last=last, limit=ROWS
+            )
             if not ids:
-                return rows
+                break
             outcome = await writer.write([index], await writer.sizes(ids), lambda _: FILLED)
             filled_to = ids[-1]
             await self._remember(kind, index, filled_to, outcome.refused)
             rows += len(ids)
             self._progress(kind.name, rows, max(rows, total))
+        return rows
 
     async def _remember(
-        self, kind: Kind, index: str, filled_to: int, refused: dict[int, str]
+        self, kind: IndexKind, index: str, filled_to: int, refused: dict[int, str]
     ) -> None:
         async with self._database.transaction() as connection:
             if refused:
@@ -170,13 +174,13 @@ class Reindexer:
 
     # --- the end ----------------------------------------------------------------------------
 
-    async def _catch_up(self, kind: Kind) -> None:
+    async def _catch_up(self, kind: IndexKind) -> None:
         """Send changes until few are left; searches find the rest in PostgreSQL."""
         feeder = Feeder(self._database, self._client, self._prefix, [kind])
         while await feeder.feed(kind) >= PER_CLAIM:
             pass
 
-    async def _swap(self, kind: Kind, index: str) -> None:
+    async def _swap(self, kind: IndexKind, index: str) -> None:
         await self._database.run(store.complete, kind.name, index)
         state = await self._state(kind)
         if state is None or state.name != index:
@@ -189,5 +193,5 @@ class Reindexer:
             await asyncio.sleep(self._grace)
             await replace_old(self._database, self._client, self._prefix, state)
 
-    async def _state(self, kind: Kind) -> IndexState | None:
+    async def _state(self, kind: IndexKind) -> IndexState | None:
         return await self._database.run(store.select_index, kind.name)

@@ -87,17 +87,19 @@ async def all_have_ended(connection: Connection, transaction: int) -> bool:
 
 
 async def select_next_ids(
-    connection: Connection, table: LiteralString, after: int, limit: int
+    connection: Connection, table: LiteralString, *, after: int, last: int, limit: int
 ) -> list[int]:
     """The ids of rows to index, in their order."""
     return await Values(connection).all(
-        f"SELECT id FROM {table} WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
+        f"SELECT id FROM {table} WHERE id > %s AND id <= %s ORDER BY id LIMIT %s",
+        (after, last, limit),
     )
 
 
-async def count_after(connection: Connection, table: LiteralString, after: int) -> int:
-    return await Values(connection, int).one(
-        f"SELECT count(*) FROM {table} WHERE id > %s", (after,)
+async def count_after(connection: Connection, table: LiteralString, after: int) -> tuple[int, int]:
+    """How many rows follow, and the id of the last one."""
+    return await Tuples(connection, tuple[int, int]).one(
+        f"SELECT count(*), coalesce(max(id), 0) FROM {table} WHERE id > %s", (after,)
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from forager.db.database import Database
+from forager.errors import error_text
 from forager.index.client import NOT_FOUND, TOO_MANY, EngineClient, is_refusal, writing_alias
-from forager.index.kind import EngineBusy, EngineUnavailable, IndexMissing, Kind
-from forager.metrics.recorded import INDEX_ENTRIES
+from forager.index.kind import EngineBusy, EngineUnavailable, IndexKind, IndexMissing
+from forager.metrics.catalog import INDEX_ENTRIES
 
 # while the engine stores one part, the next one is serialized
 AT_ONCE = 2
@@ -25,7 +26,7 @@ WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 class IndexWriter:
     """Writes rows of one kind as they are now. No transaction is open while an engine answers."""
 
-    def __init__(self, database: Database, client: EngineClient, kind: Kind) -> None:
+    def __init__(self, database: Database, client: EngineClient, kind: IndexKind) -> None:
         self._database = database
         self._client = client
         self._kind = kind
@@ -35,9 +36,9 @@ class IndexWriter:
 
     async def write(
         self, targets: Sequence[str], sizes: dict[int, int], version: Callable[[int], int]
-    ) -> Outcome:
+    ) -> WriteResult:
         """Rows of these sizes, each under the version that is given for it."""
-        outcome = Outcome()
+        outcome = WriteResult()
         free = asyncio.Semaphore(AT_ONCE)
 
         async def write_part(part: list[int]) -> None:
@@ -54,22 +55,23 @@ class IndexWriter:
             raise errors.exceptions[0] from None
         return outcome
 
-    async def delete(self, targets: Sequence[str], actions: Sequence[Action]) -> Outcome:
+    async def delete(self, targets: Sequence[str], actions: Sequence[BulkAction]) -> WriteResult:
         return await self._send(targets, actions, payload_of(actions))
 
     def _serialize(
         self, rows: Sequence[Any], version: Callable[[int], int]
-    ) -> tuple[list[Action], bytes]:
+    ) -> tuple[list[BulkAction], bytes]:
         entries = map(self._kind.entry, rows)
         actions = [
-            Action(entry.id, entry.ref_id, version(entry.ref_id), entry.body) for entry in entries
+            BulkAction(entry.id, entry.ref_id, version(entry.ref_id), entry.body)
+            for entry in entries
         ]
         return actions, payload_of(actions)
 
     async def _send(
-        self, targets: Sequence[str], actions: Sequence[Action], payload: bytes
-    ) -> Outcome:
-        outcome = Outcome()
+        self, targets: Sequence[str], actions: Sequence[BulkAction], payload: bytes
+    ) -> WriteResult:
+        outcome = WriteResult()
         for target in targets if actions else ():
             sent = await self._send_to(target, actions, payload)
             for what, amount in sent.counts.items():
@@ -77,7 +79,9 @@ class IndexWriter:
             outcome.add(sent)
         return outcome
 
-    async def _send_to(self, target: str, actions: Sequence[Action], payload: bytes) -> Outcome:
+    async def _send_to(
+        self, target: str, actions: Sequence[BulkAction], payload: bytes
+    ) -> WriteResult:
         """Send, and retry while the engine is busy; it recognizes entries that it has stored."""
         alias = writing_alias(target)
         for wait in WAITS:
@@ -98,7 +102,7 @@ CONFLICT = 409
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class BulkAction:
     """An entry to write, or to delete if it has no body."""
 
     id: str
@@ -113,20 +117,20 @@ class Action:
 
 
 @dataclass(slots=True)
-class Outcome:
+class WriteResult:
     """Numbers of entries that were written, deleted or known in a later version; refused rows."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: dict[int, str] = field(default_factory=dict)
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: WriteResult) -> None:
         self.counts.update(other.counts)
         self.refused.update(other.refused)
 
 
 async def send(
-    client: EngineClient, alias: str, actions: Sequence[Action], payload: bytes
-) -> Outcome:
+    client: EngineClient, alias: str, actions: Sequence[BulkAction], payload: bytes
+) -> WriteResult:
     """One call; `payload` are the lines of the actions, `alias` is one of the index to change."""
     response = await client.request("POST", f"{alias}/_bulk", payload, require_alias="true")
     items = response.get("items")
@@ -137,7 +141,7 @@ async def send(
         # only writing requires an alias: a deletion in a lost index creates one of that name
         await client.delete(alias)
         raise IndexMissing(f"the search engine does not have an index with the alias {alias}")
-    outcome = Outcome()
+    outcome = WriteResult()
     for action, (status, _, error) in zip(actions, results, strict=True):
         _count(outcome, action, status, error)
     return outcome
@@ -151,10 +155,12 @@ def _result(item: Any) -> tuple[int, str | None, str | None]:
         shown = None if error is None else orjson.dumps(error).decode()[:SHOWN]
         return int(result["status"]), result.get("_index"), shown
     except (KeyError, TypeError, ValueError, AttributeError) as strange:
-        raise EngineUnavailable(f"the search engine answers strangely: {strange!r}") from None
+        raise EngineUnavailable(
+            f"the search engine answers strangely: {error_text(strange)}"
+        ) from None
 
 
-def _count(outcome: Outcome, action: Action, status: int, error: str | None) -> None:
+def _count(outcome: WriteResult, action: BulkAction, status: int, error: str | None) -> None:
     deleting = action.body is None
     if status in CREATED or (deleting and status == NOT_FOUND and error is None):
         outcome.counts["deleted" if deleting else "written"] += 1
@@ -183,5 +189,5 @@ def parts(sizes: Mapping[int, int]) -> Iterator[list[int]]:
         yield part
 
 
-def payload_of(actions: Iterable[Action]) -> bytes:
+def payload_of(actions: Iterable[BulkAction]) -> bytes:
     return b"".join(action.lines() for action in actions)

@@ -12,77 +12,56 @@ gc.disable()  # until everything is imported: nothing of it can be freed
 import asyncio
 import importlib
 import sys
+from contextlib import suppress
 from uuid import UUID
 
 import uvloop
 
 from forager.db import database as db
-from forager.db.outages import retry_until_available
-from forager.jobs.context import JobContext
-from forager.jobs.job import Lease
-from forager.jobs.kinds import JobKind, load_kind
-from forager.jobs.queue import Queue
-from forager.jobs.runner import Runner, log
+from forager.jobs.hosting import JobHost
+from forager.jobs.kinds import import_modules
+from forager.jobs.shared import SharedServices
 from forager.metrics.recorder import recording
-from forager.processes.control import Assignment, Continue, Stop
-from forager.processes.guardian import Guardian, end_process_group, join_supervisor
+from forager.processes.control import Assignment, Tick
+from forager.processes.files import raise_file_limit
+from forager.processes.lease_monitor import LeaseMonitor, join_supervisor
 from forager.processes.serving import freeze_imports
 from forager.settings import Settings
 from forager.tracing import tracing
 
+# of all jobs of a runner together
+CONNECTIONS = 8
+
 
 def main() -> None:
-    for module in sys.argv[2:]:  # a spare process: import what its first job will need
+    for module in sys.argv[2:]:  # what the first job will need
         importlib.import_module(module)
-    assignment, settings, guardian = join_supervisor()
+    assignment, settings, lease_monitor = join_supervisor()
+    raise_file_limit()  # each crawl keeps a connection to its host
     with tracing(settings, "runner"):
-        uvloop.run(_run(assignment, settings, guardian))
+        uvloop.run(_run(assignment, settings, lease_monitor))
 
 
-async def _run(assignment: Assignment, settings: Settings, guardian: Guardian) -> None:
-    """One run of one job, from its first query to its last commit."""
-    work = assignment.work
-    lease = Lease(UUID(work["job_id"]), work["lease"], UUID(assignment.worker_id))
-    ticking = asyncio.ensure_future(guardian.keep_ticking())
-    kind = _load_kind(work["kind"], settings)
+async def _run(assignment: Assignment, settings: Settings, lease_monitor: LeaseMonitor) -> None:
+    """Run jobs from the first assignment to the order to stop."""
+    shared = SharedServices()
+    ticking = asyncio.ensure_future(
+        lease_monitor.keep_ticking(lambda lag: Tick(lag=lag, backlog=shared.backlog()))
+    )
+    with suppress(Exception):  # the jobs that need a module fail with its error
+        import_modules(settings.job_modules)
     freeze_imports(20_000)  # measured on a crawl: the collector took 8 % of its time
     database = db.Database(
         assignment.database_url,
-        name=f"forager runner {lease.job_id}",
+        name="forager runner",
         limits=db.RUNNER_LIMITS,
+        max_size=CONNECTIONS,
         pool_url=db.pool_url(settings),
     )
-    async with database, recording(database, settings):
-        queue = Queue(database, settings)
-        if isinstance(kind, str):
-            await retry_until_available(lambda: queue.fail(lease, kind), log)
-            return
-        job = await retry_until_available(lambda: queue.get(lease.job_id), log)
-        context = JobContext(job, lease, database, settings, on_progress=guardian.note_progress)
-        _take_orders(context, guardian)
-        runner = Runner(context, kind, queue)
-        await runner.run()
-        if runner.refused_to_stop:
-            end_process_group()  # an orderly exit would wait for the handler
+    async with database, recording(database, settings), shared:
+        worker_id = UUID(assignment.worker_id)
+        await JobHost(worker_id, database, settings, shared, lease_monitor).run()
     ticking.cancel()
-
-
-def _load_kind(name: str, settings: Settings) -> JobKind | str:
-    """Import the handler, or say what is wrong with it."""
-    try:
-        return load_kind(name, settings.job_modules)
-    except Exception as error:
-        return f"the handler cannot be loaded: {error}"
-
-
-def _take_orders(context: JobContext, guardian: Guardian) -> None:
-    def deliver(message: Stop | Continue) -> None:
-        if isinstance(message, Stop):
-            context.ask_to_stop(message.cause)
-        else:
-            context.carry_on()
-
-    guardian.attach(deliver)
 
 
 if __name__ == "__main__":

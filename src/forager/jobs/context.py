@@ -10,13 +10,18 @@ from typing import Any
 
 import psycopg
 
+from forager.db.batch import batch
 from forager.db.database import Connection, Database
 from forager.jobs.job import Checkpoint, Job, Lease
 from forager.jobs.lifecycle import Status
+from forager.jobs.shared import SharedServices
 from forager.jobs.store import leases, moves
-from forager.metrics.recorded import COMMIT_SECONDS
+from forager.metrics.catalog import COMMIT_SECONDS
 from forager.processes.control import StopCause
 from forager.settings import Settings
+
+# a job that uses more than this part of the memory of its runner gets its own runner
+MEMORY_SHARE = 1 / 8
 
 
 class JobContext:
@@ -29,12 +34,20 @@ class JobContext:
         database: Database,
         settings: Settings,
         *,
+        shared: SharedServices | None = None,
+        alone: bool = True,
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
+        """`shared`: the services of the runner, which outlive this job. `alone`: whether it is the
+        only job of its runner."""
         self.job = job
         self.lease = lease
         self.database = database
         self.settings = settings
+        self.shared = SharedServices() if shared is None else shared
+        # an estimate of the handler: with too much of it, the job moves to its own runner
+        self.memory_mb = 0.0
+        self._alone = alone
         self.stopping = asyncio.Event()
         self.was_asked_to_stop = False
         self._causes: list[StopCause] = []
@@ -68,7 +81,7 @@ class JobContext:
         """
         began = time.perf_counter()
         async with self.database.connection() as connection:
-            async with connection.pipeline(), connection.transaction():
+            async with batch(connection):
                 fence = await leases.hold_lease(connection, self.lease)
                 yield connection
             row = await fence.fetchone()
@@ -76,6 +89,12 @@ class JobContext:
         self._on_progress()
         if row is not None and row[0] == Status.PAUSED:
             self.ask_to_stop(StopCause.PAUSE)
+        elif not self._alone and self.memory_mb > self._memory_share:
+            self.ask_to_stop(StopCause.MOVE_OUT)
+
+    @property
+    def _memory_share(self) -> float:
+        return self.settings.job_memory_limit_mb * MEMORY_SHARE
 
     async def assign_source(self, source_id: str, *, host: str, payload: dict[str, Any]) -> bool:
         """Assign a source to a job that has none; False while the source has an active job."""

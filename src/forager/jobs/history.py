@@ -1,44 +1,16 @@
-"""The queue over time: jobs added, finished and active in each of the last minutes."""
+"""Jobs and their moves over time, and the search for jobs by a text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Unpack
 from uuid import UUID
 
 from forager.db.cursor import Page, decode_number
 from forager.db.database import Database
-from forager.jobs.job import Job, JobEvent, TimelineRow
+from forager.jobs.job import Job, JobEvent, JobFilters, TimelineRow
 from forager.jobs.lifecycle import MOVES, Status
-from forager.jobs.store import reads
-
-
-@dataclass(frozen=True, slots=True)
-class QueueHistory:
-    """One number for each minute, the oldest first and the present one last."""
-
-    added: list[int]
-    finished: list[int]
-    active: list[int]
-
-
-async def queue_history(
-    database: Database, *, active: int, minutes: int = 60, user_id: UUID | None = None
-) -> QueueHistory:
-    """The queue in the last minutes; `active` is the current number of unfinished jobs."""
-    rows = await database.run(reads.count_by_minute, minutes=minutes, user_id=user_id)
-    counts = {ago: (added, finished) for ago, added, finished in rows}
-    by_minute = [counts.get(ago, (0, 0)) for ago in range(minutes)]
-    levels, level = [], active
-    for added, finished in by_minute:
-        levels.append(max(0, level))
-        # before this minute its new jobs were not there yet, and its finished ones still were
-        level += finished - added
-    return QueueHistory(
-        added=[added for added, _ in reversed(by_minute)],
-        finished=[finished for _, finished in reversed(by_minute)],
-        active=levels[::-1],
-    )
+from forager.jobs.store import listing, reads
 
 
 async def recent_jobs(
@@ -89,20 +61,18 @@ SEARCHED_JOBS = 20_000
 MAX_TEXT = 500
 
 
+async def count_found(database: Database, text: str, filters: JobFilters) -> dict[Status, int]:
+    """The newest jobs with a text that match the filters, by state, whichever are selected."""
+    found = await database.run(
+        listing.count_jobs_with, text[:MAX_TEXT], {**filters, "statuses": None}, among=SEARCHED_JOBS
+    )
+    return {status: found.get(status, 0) for status in Status}
+
+
 async def find_jobs(
-    database: Database,
-    text: str,
-    *,
-    statuses: Sequence[Status] | None = None,
-    user_id: UUID | None = None,
-    limit: int = 50,
+    database: Database, text: str, *, limit: int = 50, **filters: Unpack[JobFilters]
 ) -> list[Job]:
     """Search the newest jobs for a text in their id, source or first URL."""
     return await database.run(
-        reads.select_jobs_with,
-        text[:MAX_TEXT],
-        statuses=statuses,
-        user_id=user_id,
-        among=SEARCHED_JOBS,
-        limit=limit,
+        listing.select_jobs_with, text[:MAX_TEXT], filters, among=SEARCHED_JOBS, limit=limit
     )

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 from forager.errors import InvalidInput, NotAllowed
@@ -31,6 +31,7 @@ class NewJob:
     id: UUID | None = None
     trace: str | None = None
     host: str | None = None
+    own_runner: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,10 @@ class Job:
     user_id: UUID | None
     # only workers of this region claim it; None: all of them
     region: str | None
+    # runners that were lost with this job in them, lately
+    runner_losses: int
+    # whether it runs in its own runner
+    own_runner: bool
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))
@@ -72,6 +77,17 @@ class Job:
     def lasting_payload(self) -> dict[str, Any]:
         """The payload without the values of this one job, for a job that repeats it."""
         return {name: value for name, value in self.payload.items() if name not in GRANTED}
+
+
+class JobFilters(TypedDict, total=False):
+    """Conditions on jobs; those that are missing or None do not apply."""
+
+    statuses: Sequence[Status] | None
+    kind: str | None
+    source_id: str | None
+    host: str | None
+    activity: str | None
+    user_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +119,6 @@ class TimelineRow:
     to_status: str
     actor: str
     reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """A job whose worker died, after its recovery by the watchdog."""
-
-    id: UUID
-    status: Status
-    retry_count: int
-    max_retries: int
 
 
 @dataclass(frozen=True, slots=True)

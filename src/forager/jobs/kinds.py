@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forager.db.database import Connection
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, error_text
 
 if TYPE_CHECKING:
     from forager.jobs.context import JobContext
@@ -61,7 +61,8 @@ class JobKind:
     a restart of the database it is simply called again. `check` returns the payload as it will be
     stored, or raises InvalidInput. `module` is what `run` will import: a runner does so before it
     begins, and no other process needs to. `host` is where the work of a payload is done: if that
-    host is tied to a region, only workers of the region claim the job.
+    host is tied to a region, only workers of the region claim the job. `own_process`: whether each
+    job gets its own process, because `run` may block; by default for kinds of other packages.
     """
 
     name: str
@@ -69,6 +70,13 @@ class JobKind:
     check: Callable[[dict[str, Any]], dict[str, Any]] = any_payload
     module: str | None = None
     host: Callable[[dict[str, Any]], str | None] = no_host
+    own_process: bool | None = None
+
+    @property
+    def runs_alone(self) -> bool:
+        if self.own_process is None:
+            return self.run.__module__.partition(".")[0] != "forager"
+        return self.own_process
 
 
 _KINDS: dict[str, JobKind] = {}
@@ -79,12 +87,12 @@ def register(kind: JobKind) -> JobKind:
     return kind
 
 
-def load_kinds(modules: Iterable[str] = ()) -> list[str]:
-    """Import the modules that register kinds; the names of all kinds there are then."""
+def load_kinds(modules: Iterable[str] = ()) -> dict[str, JobKind]:
+    """Import the modules that register kinds; all kinds there are then, by name."""
     for module in BUILTIN_MODULES:
         importlib.import_module(module)
     import_modules(modules)
-    return sorted(_KINDS)
+    return dict(sorted(_KINDS.items()))
 
 
 def load_kind(name: str, modules: Iterable[str] = ()) -> JobKind:
@@ -103,7 +111,7 @@ def import_modules(modules: Iterable[str]) -> None:
             importlib.import_module(module)
         except ImportError as error:
             raise InvalidInput(
-                f"setting 'job_modules': {module} cannot be imported: {error}"
+                f"setting 'job_modules': {module} cannot be imported: {error_text(error)}"
             ) from error
 
 

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 from uuid import UUID
 
-import orjson
 import psycopg
+from structlog.stdlib import BoundLogger
 
 from forager.db.cursor import Page, check_limit, decode_cursor, encode_cursor, page_of
 from forager.db.database import Connection, Database
-from forager.db.ids import new_id
 from forager.db.retention import delete_rows
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
 from forager.hints import Hint, action
 from forager.jobs import lifecycle
-from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
-from forager.jobs.kinds import kind_named
-from forager.jobs.lifecycle import IllegalMove, Status, Transition
-from forager.jobs.store import failed_runs, reads
+from forager.jobs.admission import checked_job, storable
+from forager.jobs.job import Job, JobEvent, JobFilters, Lease, NewJob, StateCount
+from forager.jobs.lifecycle import Choice, IllegalMove, Status, Transition
 from forager.jobs.store import leases as lease_rows
+from forager.jobs.store import listing, reads
 from forager.jobs.store import moves as job_rows
 from forager.services.service import in_chunks
 from forager.settings import Settings
-from forager.tracing import span, traceparent
+from forager.tracing import span
 
-MAX_PAYLOAD_BYTES = 1 << 20
 PRUNE_BATCH = 500
-PRIORITIES = range(-(2**31), 2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +50,28 @@ class Queue:
     async def enqueue(self, job: NewJob, *, actor: str = "user") -> Enqueued:
         """Add a job; if its source has an active one already, that one is the answer."""
         with span("enqueue", attributes={"job.kind": job.kind}):
-            return await self._enqueue(_checked(job), actor)
+            return (await self.enqueue_each([job], actor=actor))[0]
 
-    async def _enqueue(self, checked: NewJob, actor: str) -> Enqueued:
+    async def enqueue_each(self, jobs: Sequence[NewJob], *, actor: str = "user") -> list[Enqueued]:
+        """Add many jobs in one statement; for a source with an active job, that one is returned."""
+        checked = [checked_job(job) for job in jobs]
+        found: dict[UUID | None, Enqueued] = {}
         async with self._database.connection() as connection:
-            while True:
-                inserted = await job_rows.insert_jobs(connection, [checked], actor=actor)
-                if inserted:
-                    return Enqueued(inserted[0], created=True)
-                assert checked.source_id is not None
-                active = await reads.select_active_job_of_source(connection, checked.source_id)
-                # it may have finished between the two statements: then there is room for ours
-                if active is not None:
-                    return Enqueued(active, created=False)
+            # an active job may finish between the two statements: then there is room for ours
+            while missing := [job for job in checked if job.id not in found]:
+                # in the same order in all transactions, which may wait for each other's sources
+                missing.sort(key=lambda job: job.source_id or "")
+                inserted = await job_rows.insert_jobs(connection, missing, actor=actor)
+                found |= {job.id: Enqueued(job, created=True) for job in inserted}
+                refused = {job.source_id: job.id for job in missing if job.id not in found}
+                active = await reads.select_active_jobs_of(connection, list(refused))
+                found |= {refused[job.source_id]: Enqueued(job, created=False) for job in active}
+        return [found[job.id] for job in checked]
 
     async def enqueue_many(self, jobs: Sequence[NewJob], *, actor: str = "user") -> list[Job]:
         """Add many jobs in one statement; those whose source has an active job are left out."""
-        if not jobs:
-            return []
-        checked = [_checked(job) for job in jobs]
-        # in the same order in all transactions, which may wait for each other's sources
-        ordered = sorted(checked, key=lambda job: job.source_id or "")
-        made = await self._database.run(job_rows.insert_jobs, ordered, actor=actor)
-        place = {job.id: nth for nth, job in enumerate(checked)}
-        return sorted(made, key=lambda job: place[job.id])
+        enqueued = await self.enqueue_each(jobs, actor=actor)
+        return [each.job for each in enqueued if each.created]
 
     async def get(self, job_id: UUID) -> Job:
         return await self._database.run(_existing, job_id)
@@ -108,23 +103,14 @@ class Queue:
     async def list_jobs(
         self,
         *,
-        statuses: Sequence[Status] | None = None,
-        kind: str | None = None,
-        source_id: str | None = None,
-        user_id: UUID | None = None,
         cursor: str | None = None,
         limit: int = 50,
+        **filters: Unpack[JobFilters],
     ) -> Page[Job]:
         """Jobs, newest first, a page at a time."""
         before = decode_cursor(cursor) if cursor else None
         jobs = await self._database.run(
-            reads.select_jobs,
-            statuses=statuses,
-            kind=kind,
-            source_id=source_id,
-            user_id=user_id,
-            before=before,
-            limit=check_limit(limit) + 1,
+            listing.select_jobs, filters, before=before, limit=check_limit(limit) + 1
         )
         return page_of(jobs, limit, lambda job: encode_cursor(job.created_at, job.id))
 
@@ -207,10 +193,13 @@ class Queue:
         limit: int = 1,
         renders: bool = False,
         only: UUID | None = None,
+        own_runner: bool | None = None,
+        besides: Sequence[UUID] = (),
     ) -> list[Job]:
         """Take up to `limit` due jobs, highest priority first, oldest first.
 
-        `renders`: whether the worker has a browser.
+        `renders`: whether the worker has a browser. `own_runner`: only jobs that run alone, or only
+        others. `besides` are not taken.
         """
         return await self._database.run(
             job_rows.claim_jobs,
@@ -222,13 +211,15 @@ class Queue:
             region=self.settings.region,
             renders=renders,
             only=only,
+            own_runner=own_runner,
+            besides=besides,
         )
 
     async def heartbeat(self, leases: Sequence[Lease]) -> set[UUID]:
         """Renew leases of one worker; the ids of those renewed.
 
         A lease that is missing from the answer is lost, or its row was locked for a moment:
-        `held` distinguishes the two.
+        `leased` distinguishes the two.
         """
         if not leases:
             return set()
@@ -240,22 +231,30 @@ class Queue:
         )
         return set(renewed)
 
-    async def held(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
+    async def leased(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
         """The states of those jobs whose lease is still the given one."""
-        rows = await self._database.run(lease_rows.select_held, [lease.job_id for lease in leases])
+        rows = await self._database.run(
+            lease_rows.select_leases, [lease.job_id for lease in leases]
+        )
         number = {lease.job_id: lease.number for lease in leases}
-        return {job_id: Status(status) for job_id, status, held in rows if held == number[job_id]}
+        return {
+            job_id: Status(status) for job_id, status, leased in rows if leased == number[job_id]
+        }
 
-    async def held_by(self, worker_id: UUID) -> list[Lease]:
+    async def leased_by(self, worker_id: UUID) -> list[Lease]:
         """All leases of one worker, including those it does not know about."""
-        return await self._database.run(lease_rows.select_held_by, worker_id)
+        return await self._database.run(lease_rows.select_leased_by, worker_id)
 
     async def complete(
         self, connection: Connection, lease: Lease, *, stop_reason: str = "finished"
     ) -> Job:
         """Complete a job, inside the caller's transaction."""
-        job = await _move_held(
-            connection, lease, lifecycle.COMPLETE, reason=stop_reason, stop_reason=stop_reason
+        job = await _move_leased(
+            connection,
+            lease,
+            (Choice(lifecycle.COMPLETE),),
+            reason=stop_reason,
+            stop_reason=stop_reason,
         )
         if job is None:
             raise LeaseLost(f"job {lease.job_id} cannot be completed under lease {lease.number}")
@@ -263,29 +262,51 @@ class Queue:
 
     async def fail(self, lease: Lease, error: str, *, permanent: bool = False) -> Job | None:
         """A run failed: retry later while retries are left and it is not permanent."""
+        error = storable(error)
         return await self._database.run(
-            failed_runs.end_failed_run,
-            lease.job_id,
-            lease=lease.number,
-            error=storable(error),
+            _move_leased,
+            lease,
+            lifecycle.END_OF_FAILED_RUN,
+            reason=error,
+            error=error,
             permanent=permanent,
-            actor=lease.actor,
-            delay=self.settings.retry_delay,
-            delay_max=self.settings.retry_delay_max,
+            **retry_delays(self.settings),
         )
 
-    async def release(self, lease: Lease, *, reason: str, delay: float = 0.0) -> Job | None:
+    async def release(
+        self,
+        lease: Lease,
+        *,
+        reason: str,
+        delay: float = 0.0,
+        move: Transition = lifecycle.RELEASE,
+    ) -> Job | None:
         """Give a job back without spending a retry; a pausing one is paused by that."""
-        async with self._database.connection() as connection:
-            for move in (lifecycle.RELEASE, lifecycle.PARK):
-                job = await _move_held(connection, lease, move, reason=reason, delay=delay)
-                if job is not None:
-                    return job
-        return None
+        choices = (Choice(move), lifecycle.PARKED)
+        return await self._database.run(_move_leased, lease, choices, reason=reason, delay=delay)
+
+    async def release_many(self, leases: Sequence[Lease], *, reason: str) -> list[Job]:
+        """Give jobs of one worker back in one statement, as `release` does."""
+        return await self._database.run(_move_all, leases, lifecycle.END_OF_RELEASE, reason=reason)
+
+    async def requeue(
+        self, leases: Sequence[Lease], *, losses: Sequence[int], reason: str
+    ) -> list[Job]:
+        """Give back jobs of a lost runner in one statement, without spending a retry.
+
+        `losses` are their counts of lost runners, including this one if it may be their fault.
+        """
+        return await self._database.run(
+            _move_all, leases, lifecycle.END_OF_LOST_RUN, losses=losses, reason=storable(reason)
+        )
+
+    async def run_alone(self, job_id: UUID) -> None:
+        """Give a job its own runner from now on."""
+        await self._database.run(job_rows.set_own_runner, job_id)
 
     async def park(self, lease: Lease) -> Job | None:
         """Leave a pausing job; None if it was resumed meanwhile, or the lease is lost."""
-        return await self._database.run(_move_held, lease, lifecycle.PARK)
+        return await self._database.run(_move_leased, lease, (lifecycle.PARKED,))
 
     # ---------------------------------------------------------------------------------------
 
@@ -301,22 +322,50 @@ class Queue:
     ) -> Job:
         async with self._database.connection() as connection:
             for move in moves:
-                moved = await job_rows.apply_move(
-                    connection, job_id, move, actor=actor, reason=reason, stop_reason=stop_reason
+                moved = await job_rows.apply_moves(
+                    connection,
+                    [job_id],
+                    (Choice(move),),
+                    actor=actor,
+                    reason=reason,
+                    stop_reason=stop_reason,
                 )
-                if moved is not None:
-                    return moved
+                if moved:
+                    return moved[0]
             job = await _existing(connection, job_id)
         raise IllegalMove(job_id, action, job.status)
 
 
-async def _move_held(
-    connection: Connection, /, lease: Lease, move: Transition, **values: Any
+async def _move_leased(
+    connection: Connection, /, lease: Lease, choices: tuple[Choice, ...], **values: Any
 ) -> Job | None:
     """Make a move as the holder of the lease; None if that is not current, or not allowed."""
-    return await job_rows.apply_move(
-        connection, lease.job_id, move, actor=lease.actor, lease=lease.number, **values
+    moved = await _move_all(connection, [lease], choices, **values)
+    return moved[0] if moved else None
+
+
+async def _move_all(
+    connection: Connection, /, leases: Sequence[Lease], choices: tuple[Choice, ...], **values: Any
+) -> list[Job]:
+    if not leases:
+        return []
+    return await job_rows.apply_moves(
+        connection,
+        [lease.job_id for lease in leases],
+        choices,
+        actor=leases[0].actor,
+        leases=[lease.number for lease in leases],
+        **values,
     )
+
+
+def log_failure(log: BoundLogger, job: Job) -> None:
+    """Log the permanent failure of a job, which needs a person."""
+    log.error("job failed permanently", job=str(job.id), error=job.error_message)
+
+
+def retry_delays(settings: Settings) -> dict[str, float]:
+    return {"retry_delay": settings.retry_delay, "retry_delay_max": settings.retry_delay_max}
 
 
 async def _existing(connection: Connection, job_id: UUID) -> Job:
@@ -338,41 +387,3 @@ def _digits_of(text: str) -> str:
 
 def no_such_job(job_id: object) -> NotFound:
     return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))
-
-
-def _checked(job: NewJob) -> NewJob:
-    """The job as it will be stored; refuses what PostgreSQL or the handler would refuse later."""
-    if job.priority not in PRIORITIES:
-        raise InvalidInput(f"priority {job.priority} is out of range")
-    if job.max_retries < 0 or job.delay < 0:
-        raise InvalidInput("max_retries and delay cannot be negative")
-    kind = kind_named(job.kind)
-    payload = kind.check(_checked_payload(job.payload))
-    return replace(
-        job,
-        id=new_id(),
-        payload=payload,
-        priority=int(job.priority),  # a comparison is a number in Python, but not in JSON
-        trace=traceparent(),
-        host=kind.host(payload),
-    )
-
-
-def _checked_payload(payload: Any) -> dict[str, Any]:
-    if not isinstance(payload, dict):
-        raise InvalidInput("a job's payload must be an object")
-    try:
-        encoded = orjson.dumps(payload)
-    except TypeError as error:
-        raise InvalidInput(f"the payload is not JSON: {error}") from None
-    if len(encoded) > MAX_PAYLOAD_BYTES:
-        raise InvalidInput(f"the payload has {len(encoded)} bytes; at most {MAX_PAYLOAD_BYTES} go")
-    if b"\\u0000" in encoded:
-        raise InvalidInput("the payload holds a NUL character, which PostgreSQL cannot store")
-    return payload
-
-
-def storable(text: str) -> str:
-    """Text as PostgreSQL takes it, at a length that a person would read."""
-    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    return clean.encode("utf-8", "replace").decode("utf-8")[:8000]

@@ -1,30 +1,34 @@
-"""The supervisor: claims jobs, starts a runner for each, and monitors it."""
+"""The supervisor: claims jobs, assigns them to runners, and monitors these."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from forager.clock import local_time, wait_for_event
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.outages import TROUBLE, Outage, listen
+from forager.db.outages import TRANSIENT_ERRORS, Outage, listen
+from forager.errors import error_text
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
+from forager.jobs.placement import Runners
 from forager.jobs.queue import Queue
+from forager.jobs.runners import HostedJob, RunnerProcess
+from forager.jobs.settling import settle
 from forager.jobs.store import reads
 from forager.jobs.watchdog import job_services
 from forager.jobs.workers import Registration
 from forager.logs import get_logger
-from forager.metrics.recorded import JOB_RUNS
-from forager.processes.control import Assignment, StopCause
+from forager.processes.control import StopCause
 from forager.processes.identity import process_name
+from forager.processes.signals import time_to_finish
 from forager.processes.started import StartedProcess
-from forager.processes.supervised import SupervisedProcess, watch_limits
+from forager.processes.supervised import watch_limits
 from forager.services.report import identify, run_services
 from forager.settings import Settings
 
@@ -35,10 +39,14 @@ ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
 # a runner's lease is renewed only while it showed life this lately (or since the last renewal)
 LIFE_SIGN = 5.0
-# seconds of the grace period reserved for releasing the jobs of killed runners
+# seconds for releasing the jobs of killed runners
 RELEASE_RESERVE = 2.0
 KILL_LIMIT = 5.0
 START_DELAY = 10.0
+# notifications name the jobs that were moved; all are read this often, in case one was lost
+STATE_POLL = 3.0
+# how often jobs that have ended are given back while the worker stops
+SETTLE_INTERVAL = 1.0
 
 
 class Supervisor:
@@ -56,12 +64,13 @@ class Supervisor:
         """`renders`: whether its runners have a browser. `spare`: a process from `start_runner`,
         for the first job."""
         self.worker_id = new_id()
-        self.runners: dict[UUID, RunnerProcess] = {}
-        self._database = database.answering_within(ANSWER_LIMIT)
+        self.runners = Runners(
+            self.worker_id, settings, on_change=lambda: self._wake.set(), spare=spare
+        )
+        self._database = database.with_answer_limit(ANSWER_LIMIT)
         self._settings = settings
         self._renders = renders
         self._only = only
-        self._spare = spare
         self._queue = Queue(self._database, settings)
         self._registration = Registration(
             self._database,
@@ -74,7 +83,8 @@ class Supervisor:
         self._kinds = load_kinds(settings.job_modules)
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._last_beat = -float("inf")
+        self._last_beat = self._last_poll = -float("inf")
+        self._moved: set[UUID] = set()
         self._outage = Outage(log, "jobs wait for the database, will try again")
         self._revival = Outage(log, "the embedded database does not start")
 
@@ -94,11 +104,11 @@ class Supervisor:
             asyncio.ensure_future(task)
             for task in (
                 # polling continues as well
-                listen(self._database, reads.CHANNEL, self._wake.set),
-                watch_limits(lambda: list(self.runners.values()), self._settings),
+                listen(self._database, reads.CHANNEL, self._note_move),
+                watch_limits(lambda: list(self.runners.all), self._settings),
             )
         ]
-        log.info("worker started", worker=str(self.worker_id), kinds=self._kinds)
+        log.info("worker started", worker=str(self.worker_id), kinds=list(self._kinds))
         try:
             while not self._stopping.is_set():
                 await self._run_round()
@@ -159,66 +169,64 @@ class Supervisor:
             await self._database.revive()
         await asyncio.sleep(RETRY_INTERVAL)
 
-    # --- runners ---------------------------------------------------------------------------
+    # --- claims ----------------------------------------------------------------------------
 
     async def _claim(self) -> None:
-        free = self._settings.worker_capacity - len(self.runners)
-        # one that lost its lease may still be dying, and its job must not run twice meanwhile
-        dying = any(runner.kill_reason for runner in self.runners.values())
-        if free < 1 or dying or self._stopping.is_set():
+        self._registration.brake = self.runners.brake()
+        if self._registration.brake is not None:
+            return
+        for own in (False, True):
+            if limit := self.runners.free(own=own):
+                await self._claim_for(own, limit)
+
+    async def _claim_for(self, own: bool, limit: int) -> None:
+        if self._stopping.is_set():
             return
         asked_at = local_time()
+        # one that lost its lease may still be ending, and its job must not run twice meanwhile
+        known = [job.id for _, job in self.runners.jobs()]
         jobs = await self._queue.claim(
             self.worker_id,
-            kinds=self._kinds,
-            limit=free,
+            kinds=list(self._kinds),
+            limit=limit,
             renders=self._renders,
             only=self._only,
+            own_runner=own,
+            besides=known,
         )
         for job in jobs:
             await self._start(job, asked_at)
+        if len(jobs) == limit:
+            self._wake.set()
 
     async def _start(self, job: Job, renewed_at: float) -> None:
-        lease = Lease(job.id, job.lease, self.worker_id)
-        assignment = Assignment(
-            worker_id=str(self.worker_id),
-            database_url=self._database.url,
-            renewed_at=renewed_at,
-            settings=self._settings.for_child_process(),
-            work={"job_id": str(job.id), "kind": job.kind, "lease": job.lease},
-        )
         try:
-            runner = RunnerProcess(lease, assignment, on_exit=self._wake.set, spare=self._spare)
+            runner = self.runners.place(job, self._kinds[job.kind], self._database.url, renewed_at)
         except OSError as error:  # too many processes or files, or no memory: not the job's fault
-            reason = f"no runner could be started: {error}"
-            log.error("no runner could be started", job=str(job.id), reason=str(error))
+            reason = f"no runner could be started: {error_text(error)}"
+            log.error("no runner could be started", job=str(job.id), reason=error_text(error))
+            lease = Lease(job.id, job.lease, self.worker_id)
             await self._queue.release(lease, reason=reason, delay=START_DELAY)
             return
-        self.runners[job.id] = runner
         log.info("job started", job=str(job.id), kind=job.kind, lease=job.lease, pid=runner.pid)
 
-    async def _settle_ended(self) -> None:
-        for job_id, runner in list(self.runners.items()):
-            if runner.exited.is_set():
-                # forgotten only when recorded; during an outage, the next round tries again
-                await self._settle(runner, self._queue)
-                del self.runners[job_id]
+    # --- ends ------------------------------------------------------------------------------
 
-    async def _settle(self, runner: RunnerProcess, queue: Queue) -> None:
-        """A runner is gone. If its job is still under its lease, it did not finish: requeue."""
-        job_id = runner.lease.job_id
-        status = (await queue.held([runner.lease])).get(job_id)
-        if status not in (Status.PROCESSING, Status.PAUSED):
-            log.info("runner left", job=str(job_id), status=status)
-        elif self._stopping.is_set():
-            await queue.release(runner.lease, reason=StopCause.SHUTDOWN)
-        elif runner.unrenewed:
-            log.warning("runner ended itself: its lease was not renewed", job=str(job_id))
-            await queue.release(runner.lease, reason="the lease was not renewed in time")
-        else:
-            JOB_RUNS.add("lost")
-            log.warning("runner lost", job=str(job_id), reason=runner.how_it_ended())
-            await queue.fail(runner.lease, runner.how_it_ended())
+    async def _settle_ended(self, queue: Queue | None = None) -> None:
+        """Record the end of jobs and runners. What cannot be recorded now is tried again."""
+        queue = queue or self._queue
+        for runner in list(self.runners.all):
+            has_exited = runner.exited.is_set()
+            ended = [job for job in runner.jobs.values() if has_exited or job.ended]
+            if ended:
+                await settle(runner, ended, queue, stopping=self._stopping.is_set())
+                for job in ended:
+                    runner.forget(job)
+            if has_exited:
+                self.runners.all.remove(runner)
+        self.runners.retire_idle()
+
+    # --- leases and states -----------------------------------------------------------------
 
     async def _beat_if_due(self) -> None:
         now = time.monotonic()
@@ -227,67 +235,106 @@ class Supervisor:
         await self._renew_leases()
         await self._release_unknown(self._queue)
         await self._registration.renew()
+        self._move_back_survivors(now)
         self._last_beat = now
 
     async def _renew_leases(self) -> None:
         asked_at = local_time()
         within = max(LIFE_SIGN, self._settings.heartbeat_interval)
-        alive = [r.lease for r in self.runners.values() if r.shows_life(within)]
-        for job_id in await self._queue.heartbeat(alive):
-            self.runners[job_id].renewed(asked_at)
+        alive = [
+            job.lease
+            for runner, job in self.runners.jobs()
+            if job.is_leased and runner.shows_life(within)
+        ]
+        renewed = await self._queue.heartbeat(alive)
+        for runner in self.runners.all:
+            if jobs := [job for job in runner.jobs if job in renewed]:
+                runner.renewed(jobs, asked_at)
 
     async def _release_unknown(self, queue: Queue) -> None:
         """Give back jobs that are ours by the table alone: the answer to the claim was lost."""
-        for lease in await queue.held_by(self.worker_id):
-            if lease.job_id not in self.runners:
-                log.warning("gives back a job it did not know of", job=str(lease.job_id))
-                await queue.release(lease, reason="the answer to the claim was lost")
+        known = {job.id for _, job in self.runners.jobs()}
+        unknown = [
+            lease for lease in await queue.leased_by(self.worker_id) if lease.job_id not in known
+        ]
+        if unknown:
+            log.warning("gives back jobs it did not know of", jobs=len(unknown))
+            await queue.release_many(unknown, reason="the answer to the claim was lost")
+
+    def _move_back_survivors(self, now: float) -> None:
+        """Jobs that ran alone because of lost runners, and do well, share a runner again."""
+        for runner, job in self.runners.jobs():
+            if runner.own and job.stop_sent is None and job.has_survived(now):
+                runner.ask_job_to_stop(job, StopCause.MOVE_BACK)
+
+    def _note_move(self, payload: str | None) -> None:
+        if payload:
+            self._moved.add(UUID(payload))
+        self._wake.set()
 
     async def _follow_states(self) -> None:
-        """Pass on what people did to running jobs, and end runners whose lease is lost."""
-        running = [r for r in self.runners.values() if not r.exited.is_set()]
-        if not running:
-            return
-        held = await self._queue.held([r.lease for r in running])
-        for runner in running:
-            status = held.get(runner.lease.job_id)
-            if status is Status.PAUSED:
-                runner.ask_to_stop(StopCause.PAUSE)
-            elif status is Status.PROCESSING:
-                runner.carry_on()
-            elif status is None:
-                runner.kill("lease lost")
+        """Pass on what people did to running jobs, and drop those whose lease is lost."""
+        now = time.monotonic()
+        is_due = now - self._last_poll >= STATE_POLL
+        moved, self._moved = self._moved, set()
+        running = [
+            (runner, job)
+            for runner, job in self.runners.jobs()
+            if job.is_leased and not runner.exited.is_set() and (is_due or job.id in moved)
+        ]
+        if running:
+            leased = await self._queue.leased([job.lease for _, job in running])
+            for runner, job in running:
+                _follow(runner, job, leased.get(job.id))
+        if is_due:
+            self._last_poll = now
 
     # --- stopping --------------------------------------------------------------------------
 
     async def _shut_down(self) -> None:
         """Let runners commit and give their jobs back; kill those that take too long."""
-        runners = list(self.runners.values())
+        runners = list(self.runners.all)
         log.info("worker stops", runners=len(runners))
         for runner in runners:
             runner.ask_to_stop(StopCause.SHUTDOWN)
-        await _exits(runners, self._settings.shutdown_grace - self._release_limit())
+        end = time.monotonic() + time_to_finish(self._settings.shutdown_grace)
+        while any(not runner.exited.is_set() for runner in runners):
+            if (left := end - time.monotonic()) <= 0:
+                break
+            await _exits(runners, min(left, SETTLE_INTERVAL))
+            with contextlib.suppress(*TRANSIENT_ERRORS, TimeoutError):
+                await self._release_ended()
         for runner in runners:
             runner.kill()
         await _exits(runners, KILL_LIMIT)
         try:
-            async with asyncio.timeout(self._release_limit()):
-                await self._release_all()
-        except (*TROUBLE, TimeoutError) as error:
+            await self._release_ended(last=True)
+        except (*TRANSIENT_ERRORS, TimeoutError) as error:
             # a watchdog will find the jobs
-            log.warning("stopped without giving jobs back", reason=str(error))
+            log.warning("stopped without giving jobs back", reason=error_text(error))
         log.info("worker stopped", worker=str(self.worker_id))
 
-    async def _release_all(self) -> None:
-        queue = Queue(self._database.answering_within(self._release_limit()), self._settings)
-        for job_id, runner in list(self.runners.items()):
-            await self._settle(runner, queue)
-            del self.runners[job_id]
-        await self._release_unknown(queue)
-        await self._registration.end()
+    async def _release_ended(self, *, last: bool = False) -> None:
+        """Give back the jobs that have ended; the last time, all that are left."""
+        limit = self._release_limit()
+        queue = Queue(self._database.with_answer_limit(limit), self._settings)
+        async with asyncio.timeout(limit):
+            await self._settle_ended(queue)
+            if last:
+                await self._release_unknown(queue)
+                await self._registration.end()
 
     def _release_limit(self) -> float:
         return max(0.5, min(RELEASE_RESERVE, self._settings.shutdown_grace / 4))
+
+
+def _follow(runner: RunnerProcess, job: HostedJob, status: Status | None) -> None:
+    if status is Status.PAUSED:
+        runner.ask_job_to_stop(job, StopCause.PAUSE)
+    elif status is Status.PROCESSING:
+        runner.carry_on(job)
+    elif status is None:
+        runner.drop(job)
 
 
 async def _exits(runners: list[RunnerProcess], timeout: float) -> None:
@@ -296,26 +343,3 @@ async def _exits(runners: list[RunnerProcess], timeout: float) -> None:
         await asyncio.wait(exits, timeout=max(0.0, timeout))
         for task in exits:
             task.cancel()
-
-
-class RunnerProcess(SupervisedProcess):
-    """Runs one job under one lease."""
-
-    def __init__(
-        self,
-        lease: Lease,
-        assignment: Assignment,
-        *,
-        on_exit: Callable[[], None],
-        spare: StartedProcess | None = None,
-    ) -> None:
-        self.lease = lease
-        mark = f"{lease.worker_id} {lease.job_id} {lease.number}"
-        super().__init__(
-            "forager.jobs", assignment, name="runner", mark=mark, on_exit=on_exit, spare=spare
-        )
-
-    def how_it_ended(self) -> str:
-        ended = super().how_it_ended()
-        by_itself = self.kill_reason is None and (self.exit_code or 0) >= 0
-        return f"{ended} before the job was finished" if by_itself else ended

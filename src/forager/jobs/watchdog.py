@@ -10,11 +10,12 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.jobs import workers
-from forager.jobs.job import Recovered
-from forager.jobs.queue import Queue
-from forager.jobs.store import failed_runs
+from forager.jobs.job import Job
+from forager.jobs.lifecycle import Status
+from forager.jobs.queue import Queue, log_failure, retry_delays
+from forager.jobs.store import moves
 from forager.logs import get_logger
-from forager.metrics.recorded import LEASE_LOSSES
+from forager.metrics.catalog import LEASE_LOSSES
 from forager.processes.identity import StaleHeartbeats, has_died
 from forager.processes.tree import exists_marked
 from forager.services.service import Service
@@ -37,57 +38,59 @@ class Watchdog:
             first_within=0.0,
         )
 
-    async def run_once(self) -> list[Recovered]:
+    async def run_once(self) -> list[Job]:
         """Recover the jobs of workers that are dead."""
         recovered = [*await self._recover_orphaned(), *await self._recover_stale()]
         for job in recovered:
             LEASE_LOSSES.add("watchdog")
+            if job.status is Status.FAILED:
+                log_failure(log, job)
+                continue
             log.warning(
                 "recovered a job of a dead worker",
                 job=str(job.id),
                 now=job.status.value,
                 retry=f"{job.retry_count}/{job.max_retries}",
+                lost_runners=job.runner_losses,
             )
         return recovered
 
-    async def _recover_orphaned(self) -> list[Recovered]:
+    async def _recover_orphaned(self) -> list[Job]:
         """Workers of this machine: whether they are alive can be seen at once."""
         async with self._database.connection() as connection:
-            held = await workers.select_processes(connection)
+            processes = await workers.select_processes(connection)
             dead = [
                 worker_id
-                for worker_id, process in held
+                for worker_id, process in processes
                 # a runner that outlived its supervisor releases its job
                 if has_died(process) and not exists_marked(f"{worker_id} ")
             ]
             if not dead:
                 return []
-            return await failed_runs.recover_orphaned(
+            return await moves.recover_orphaned(
                 connection,
                 worker_ids=dead,
                 error="the process of the worker has died",
-                delay=self._settings.retry_delay,
-                delay_max=self._settings.retry_delay_max,
+                **retry_delays(self._settings),
             )
 
-    async def _recover_stale(self) -> list[Recovered]:
+    async def _recover_stale(self) -> list[Job]:
         stale_after = self._settings.stale_after
         async with self._database.connection() as connection:
-            stale = dict(await failed_runs.select_stale(connection, stale_after=stale_after))
+            stale = dict(await moves.select_stale(connection, stale_after=stale_after))
             dead = self._stale.confirm(stale)
             if not dead:
                 return []
-            return await failed_runs.recover_stale(
+            return await moves.recover_stale(
                 connection,
                 ids=dead,
                 heartbeats=[stale[job] for job in dead],
                 stale_after=stale_after,
                 error=f"worker sent no heartbeat for more than {stale_after:g} s",
-                delay=self._settings.retry_delay,
-                delay_max=self._settings.retry_delay_max,
+                **retry_delays(self._settings),
             )
 
-    async def check_twice(self) -> list[Recovered]:
+    async def check_twice(self) -> list[Job]:
         return await self._stale.check_twice(self.run_once, self._settings.heartbeat_interval)
 
     @property

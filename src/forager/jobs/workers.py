@@ -42,7 +42,9 @@ class Worker:
     region: str | None
     # whether it has a browser
     renders: bool
+    # why it claims nothing at all, and why it claims no more jobs at the moment
     note: str | None
+    brake: str | None
 
     @property
     def is_reachable(self) -> bool:
@@ -56,13 +58,14 @@ async def register(
     return await Values(connection).first(
         """
         WITH seen AS (
-            INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role,
-                                 region, renders, parsers)
+            INSERT INTO workers (id, host, pid, process, version, capacity, state, note, brake,
+                                 role, region, renders, parsers)
             VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
-                    %(state)s, %(note)s, %(role)s, %(region)s, %(renders)s,
+                    %(state)s, %(note)s, %(brake)s, %(role)s, %(region)s, %(renders)s,
                     %(parsers)s)
             ON CONFLICT (id) DO UPDATE
-               SET last_seen = now(), state = excluded.state, note = excluded.note
+               SET last_seen = now(), state = excluded.state, note = excluded.note,
+                   brake = excluded.brake
         )
         SELECT version_num FROM alembic_version
         """,
@@ -114,7 +117,7 @@ async def select_workers(connection: Connection, *, stale_after: float) -> list[
         SELECT id, host, pid, version, capacity, started_at, last_seen,
                CASE WHEN id = ANY(%s) OR last_seen < now() - %s * interval '1 second'
                     THEN 'unreachable' ELSE state END AS state,
-               role, region, renders, note
+               role, region, renders, note, brake
           FROM workers
          ORDER BY started_at
         """,
@@ -207,6 +210,8 @@ class Registration:
         parsers: Callable[[], Mapping[str, Sequence[str]]] | None = None,
     ) -> None:
         self.note: str | None = None
+        # why it claims no more jobs at the moment
+        self.brake: str | None = None
         self._database = database
         self._worker_id = worker_id
         self._returns = returns
@@ -253,7 +258,7 @@ class Registration:
 
     async def _enter(self, state: str) -> str | None:
         parsers = None if self._parsers is None else Jsonb(self._parsers())
-        values = {**self._values, "parsers": parsers}
+        values = {**self._values, "parsers": parsers, "brake": self.brake}
         return await self._database.run(register, values, state=state, note=self.note)
 
 
@@ -266,10 +271,10 @@ def _mismatch(version: str | None) -> str | None:
     )
 
 
-async def running_jobs(database: Database) -> dict[UUID, list[Job]]:
-    """The jobs that each worker holds."""
-    held = await database.run(reads.select_running, limit=MAX_RUNNING)
+async def running_jobs(database: Database, *, user_id: UUID | None = None) -> dict[UUID, list[Job]]:
+    """The jobs that each worker holds; with `user_id`, only those of this owner."""
+    running = await database.run(reads.select_running, user_id=user_id, limit=MAX_RUNNING)
     jobs: dict[UUID, list[Job]] = {}
-    for worker, job in held:
+    for worker, job in running:
         jobs.setdefault(worker, []).append(job)
     return jobs

@@ -34,10 +34,14 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def fenced(text: str) -> str:
-    """Text of crawled pages between marks that a page cannot foresee, and so cannot close."""
-    mark = secrets.token_hex(4)
-    return f"<untrusted-content {mark}>\n{clean(text)}\n</untrusted-content {mark}>"
+def fenced_lines(lines: Iterable[str]) -> list[str]:
+    """Lines between marks that a page cannot foresee, and so cannot close; none if there are none.
+
+    Everything that is not Forager's own words goes through here: text, addresses and names of
+    pages, and the messages and errors that repeat them.
+    """
+    text, mark = clean("\n".join(lines)), secrets.token_hex(4)
+    return [f"<untrusted-content {mark}>", text, f"</untrusted-content {mark}>"] if text else []
 
 
 def moment(at: datetime | None) -> str:
@@ -62,7 +66,7 @@ def fitting(items: Iterable[str], max_tokens: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class LineWindow:
     """Lines `first` to `last` of `total`."""
 
     lines: Sequence[str]
@@ -90,8 +94,8 @@ def numbered_lines(text: str) -> list[str]:
     return lines
 
 
-def window(lines: Sequence[str], from_line: int, max_tokens: int) -> Window:
+def window(lines: Sequence[str], from_line: int, max_tokens: int) -> LineWindow:
     if from_line > len(lines):
         raise InvalidInput(f"there are {len(lines)} lines", hint=f"from_line was {from_line}.")
     shown = fitting(lines[from_line - 1 :], max_tokens)
-    return Window(shown, from_line, len(lines))
+    return LineWindow(shown, from_line, len(lines))

@@ -29,12 +29,13 @@ from forager.mcp.text import (
     DEFAULT_TOKENS,
     MAX_TOKENS,
     MIN_TOKENS,
-    fenced,
+    fenced_lines,
     fitting,
     numbered_lines,
     one_line,
     window,
 )
+from forager.operations.models import Currency
 from forager.products import search as product_search
 from forager.products.filters import Filters
 from forager.products.price_history import price_history
@@ -50,15 +51,16 @@ Url = Annotated[PlainText, Field(min_length=1, max_length=8000)]
 Name = Annotated[PlainText, Field(min_length=1, max_length=500)]
 AnySource = Annotated[
     Name | None,
-    Field(
-        description="A source, as list_sources names it; `python` also stands for `python@3.13`."
-    ),
+    Field(description="From list_sources; `python` includes `python@3.13`."),
 ]
 Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
-Version = Annotated[Name | None, Field(description="Version label of the source.")]
+Version = Annotated[Name | None, Field(description="Version of the source.")]
+Versions = Annotated[
+    PlainText | None, Field(max_length=100, description="Such as 3.12, >=3.10,<3.13 or 3.x.")
+]
 Generation = Annotated[
     Number | None,
-    Field(description="An older generation of the source, by its number; give `source` as well."),
+    Field(description="Number of an older generation of `source`."),
 ]
 JobId = Annotated[
     PlainText, Field(min_length=1, max_length=40, description="Job ID or a unique prefix.")
@@ -68,16 +70,14 @@ Cursor = Annotated[
     PlainText | None, Field(description="From an earlier answer.", max_length=10_000)
 ]
 FromLine = Annotated[int, Field(ge=1, le=LARGEST_INT, description="Continue at this line.")]
-MaxTokens = Annotated[
-    int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="About how long the answer may be.")
-]
+MaxTokens = Annotated[int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="Length of the answer.")]
 Wait = Annotated[
     int,
-    Field(ge=0, le=MAX_WAIT, description="Wait up to this many seconds, reporting progress."),
+    Field(ge=0, le=MAX_WAIT, description="Wait up to this long."),
 ]
 Patterns = Annotated[
     list[Annotated[PlainText, Field(max_length=2000)]],
-    Field(max_length=100, description="Wildcard patterns of URLs, such as */api/*."),
+    Field(max_length=100, description="URL patterns, such as */api/*."),
 ]
 
 
@@ -88,7 +88,7 @@ async def search_docs(
     call: Call,
     query: Annotated[Words, Field(description='Words, "exact phrases", identifiers, -without.')],
     source: AnySource = None,
-    version: Version = None,
+    version: Versions = None,
     generation: Generation = None,
     path: Annotated[PlainText | None, Field(description="Only below this path.")] = None,
     limit: Limit = 8,
@@ -98,7 +98,8 @@ async def search_docs(
     """Search the crawled documentation; returns sections, best first, with URLs to cite."""
     request = SearchRequest(
         query=query,
-        source=_labeled(source, version),
+        source=source,
+        version=version,
         generation=generation,
         path=path,
         user_id=call.caller.sees_only,
@@ -113,12 +114,10 @@ async def search_docs(
     shown = fitting(hits, max_tokens)
     total = f"{'at least ' if page.capped else ''}{page.total}"
     lines = [f"Results {first}-{page.offset + len(shown)} of {total}." if shown else "No results."]
-    if page.note:
-        lines.append(page.note)
-    if page.suggestion:
-        lines.append(f"Did you mean {one_line(page.suggestion)}?")
+    notes = [page.note or "", f"Did you mean {page.suggestion}?" if page.suggestion else ""]
+    lines += fenced_lines([*(one_line(note) for note in notes if note), *shown])
     if shown:
-        lines += [fenced("\n".join(shown)), "Read one with read_section(url)."]
+        lines.append("Read one with read_section(url).")
     if len(shown) < len(hits):
         lines.append("The rest does not fit: give a larger max_tokens or a smaller limit.")
     if page.next_cursor:
@@ -139,13 +138,13 @@ async def read_page(
     page = await _page(call, url, _labeled(source, version), generation)
     lines = numbered_lines(as_markdown(page.sections))
     shown = window(lines, from_line, max_tokens)
-    answer = views.citation(page)
+    answer = fenced_lines(views.citation(page))
     if from_line == 1 and shown.last < shown.total:
         headings = fitting(views.contents(page.sections), max_tokens // 3)
-        answer += ["Contents (for read_section):", fenced("\n".join(headings))]
+        answer += ["Contents (for read_section):", *fenced_lines(headings)]
         shown = window(lines, from_line, max_tokens - max_tokens // 3)
-    call_again = f'read_page(url="{page.document.url}"{_of_generation(page, generation)}'
-    return "\n".join([*answer, shown.note(call_again), fenced("\n".join(shown.lines))])
+    call_again = f'read_page(url="{url}"{_of_generation(page, generation)}'
+    return "\n".join([*answer, shown.note(call_again), *fenced_lines(shown.lines)])
 
 
 async def read_section(
@@ -171,9 +170,14 @@ async def read_section(
     found = ids or section_of(page, wanted)
     shown = window(numbered_lines(as_markdown(found)), from_line, max_tokens)
     of_generation = _of_generation(page, generation)
-    call_again = f'read_section(url="{page.document.url}", section="{wanted}"{of_generation}'
-    answer = [*views.citation(page), shown.note(call_again), fenced("\n".join(shown.lines))]
-    return "\n".join(answer)
+    call_again = f'read_section(url="{address}", section="{wanted}"{of_generation}'
+    return "\n".join(
+        [
+            *fenced_lines(views.citation(page)),
+            shown.note(call_again),
+            *fenced_lines(shown.lines),
+        ]
+    )
 
 
 async def list_sources(call: Call, limit: Limit = 50, cursor: Cursor = None) -> str:
@@ -181,7 +185,7 @@ async def list_sources(call: Call, limit: Limit = 50, cursor: Cursor = None) -> 
     page = await sources.list_sources(
         call.services.database, user_id=call.caller.sees_only, cursor=cursor, limit=limit
     )
-    lines = [*map(views.source_line, page.items), *_more(page.next_cursor)]
+    lines = [*fenced_lines(map(views.source_line, page.items)), *_more(page.next_cursor)]
     return "\n".join(lines) or "There are no sources yet; crawl_site adds one."
 
 
@@ -207,12 +211,13 @@ async def source_changes(
     )
     shown = window(numbered_lines(views.diff_text(diff)), from_line, max_tokens)
     note = shown.note(f'source_changes(source="{source}", since_generation={diff.old}')
-    return "\n".join([views.diff_title(diff), note, fenced("\n".join(shown.lines))])
+    return "\n".join([views.diff_title(diff), note, *fenced_lines(shown.lines)])
 
 
 async def explain_url(call: Call, url: Url, job_id: JobId | None = None) -> str:
     """Explain what the crawl did with a URL, why, and whether it would be fetched now."""
-    return fenced(views.explanation_text(await call.services.explain(url, job_id)))
+    found = await call.services.explain(url, job_id)
+    return "\n".join(fenced_lines([views.explanation_text(found)]))
 
 
 # --- crawls ------------------------------------------------------------------------------------
@@ -224,7 +229,7 @@ async def crawl_site(
     source: Annotated[
         Name | None, Field(description="Name of the source; alone, refreshes that source.")
     ] = None,
-    version: Annotated[Name | None, Field(description="Version label: source@version.")] = None,
+    version: Annotated[Name | None, Field(description="Version of the source.")] = None,
     scope: ScopeMode | None = None,
     include: Patterns = [],  # noqa: B006 - a default in the schema, never changed
     exclude: Patterns = [],  # noqa: B006
@@ -286,7 +291,7 @@ async def search_products(
     domain: Annotated[Name | None, Field(description="Only of this shop.")] = None,
     min_price: Annotated[Decimal | None, Field(ge=0)] = None,
     max_price: Annotated[Decimal | None, Field(ge=0)] = None,
-    currency: Annotated[PlainText | None, Field(pattern="^[A-Za-z]{3}$")] = None,
+    currency: Currency | None = None,
     limit: Limit = 10,
     cursor: Cursor = None,
 ) -> str:
@@ -300,8 +305,7 @@ async def search_products(
         limit=limit,
         engine=call.services.engine,
     )
-    lines = [fenced("\n".join(map(views.product_line, page.items)))] if page.items else []
-    lines += [page.note] if page.note else []
+    lines = fenced_lines([*map(views.product_line, page.items), *filter(None, [page.note])])
     return "\n".join([*lines, *_more(page.next_cursor)]) or "No products found."
 
 
@@ -316,7 +320,7 @@ async def product_history(
     page = await price_history(
         call.services.database, product, since=since, cursor=cursor, limit=limit
     )
-    lines = [*map(views.price_line, page.items), *_more(page.next_cursor)]
+    lines = [*fenced_lines(map(views.price_line, page.items)), *_more(page.next_cursor)]
     return "\n".join(lines) or "No price was recorded."
 
 

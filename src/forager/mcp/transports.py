@@ -120,7 +120,7 @@ def _manager(services: Services) -> StreamableHTTPSessionManager:
 PASSED_ON = ("FORAGER_HOME", "FORAGER_CONFIG")
 
 
-class Client(StrEnum):
+class McpClient(StrEnum):
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
     CURSOR = "cursor"
@@ -129,7 +129,7 @@ class Client(StrEnum):
     CODEX = "codex"
 
 
-def client_config(client: Client, flags: Sequence[str]) -> tuple[str, str]:
+def client_config(client: McpClient, flags: Sequence[str]) -> tuple[str, str]:
     """Where the configuration belongs, and its text; `flags` stand before the command."""
     command = _executable()
     arguments = [*flags, "mcp"]
@@ -172,11 +172,14 @@ def _toml(command: str, arguments: list[str], environment: dict[str, str]) -> st
     return "\n".join(lines)
 
 
-_CONFIGS: dict[Client, tuple[str, Make]] = {
-    Client.CLAUDE_CODE: ("Run this in a shell", _shell),
-    Client.CLAUDE_DESKTOP: ("Merge this into claude_desktop_config.json", _json("mcpServers", {})),
-    Client.CURSOR: ("Merge this into ~/.cursor/mcp.json", _json("mcpServers", {})),
-    Client.VSCODE: ("Merge this into .vscode/mcp.json", _json("servers", {"type": "stdio"})),
-    Client.ZED: ("Merge this into Zed's settings.json", _json("context_servers", {})),
-    Client.CODEX: ("Add this to ~/.codex/config.toml", _toml),
+_CONFIGS: dict[McpClient, tuple[str, Make]] = {
+    McpClient.CLAUDE_CODE: ("Run this in a shell", _shell),
+    McpClient.CLAUDE_DESKTOP: (
+        "Merge this into claude_desktop_config.json",
+        _json("mcpServers", {}),
+    ),
+    McpClient.CURSOR: ("Merge this into ~/.cursor/mcp.json", _json("mcpServers", {})),
+    McpClient.VSCODE: ("Merge this into .vscode/mcp.json", _json("servers", {"type": "stdio"})),
+    McpClient.ZED: ("Merge this into Zed's settings.json", _json("context_servers", {})),
+    McpClient.CODEX: ("Add this to ~/.codex/config.toml", _toml),
 }

@@ -11,9 +11,9 @@ from forager.documents.generation import Source
 from forager.documents.page import SectionRow
 from forager.documents.reader import ReadPage
 from forager.documents.search import Hit
-from forager.mcp.text import moment, one_line
+from forager.mcp.text import fenced_lines, moment, one_line
 from forager.products.price_history import PriceEntry
-from forager.products.record import ListedProduct
+from forager.products.product import ListedProduct
 
 MAX_CONTENTS = 200
 
@@ -71,6 +71,8 @@ def source_line(source: Source) -> str:
             f"{source.pages} pages, generation {source.published_number}"
             f" of {moment(source.published_at)}"
         )
+    if source.held_back_message is not None:
+        parts.append(one_line(source.held_back_message))
     if source.next_refresh_at is not None:
         parts.append(f"next refresh {moment(source.next_refresh_at)}")
     if source.active_job is not None:
@@ -116,19 +118,21 @@ def job_text(report: CrawlReport) -> str:
     job = report.job
     ledger = ", ".join(f"{name} {count}" for name, count in _counts(report))
     lines = [f"Job {job.id} of {job.source_id}: {job.shown_status}", f"URLs: {ledger}"]
+    quoted = []
     if report.wait is not None:
-        lines.append(f"Waiting: {report.wait.words}")
+        quoted.append(f"Waiting: {one_line(report.wait.message)}")
     if report.seconds_left is not None:
         lines.append(f"About {round(report.seconds_left)} s left.")
     if job.error_message or job.stop_reason:
-        lines.append(f"Stopped: {one_line(job.error_message or job.stop_reason or '')}")
+        quoted.append(f"Stopped: {one_line(job.error_message or job.stop_reason or '')}")
     if (built := report.generation) is not None:
-        note = f" ({one_line(built.note)})" if built.note else ""
         lines.append(
-            f"Generation {built.number} ({built.state}): {built.pages} pages, {built.added} added,"
-            f" {built.changed} changed, {built.removed} removed{note}"
+            f"Generation {built.number} ({built.state.label}): {built.pages} pages,"
+            f" {built.added} added, {built.changed} changed, {built.removed} removed"
         )
-    return "\n".join(lines)
+        if built.note:
+            quoted.append(f"Note: {one_line(built.note)}")
+    return "\n".join([*lines, *fenced_lines(quoted)])
 
 
 def _counts(report: CrawlReport) -> Iterator[tuple[str, int]]:
@@ -141,6 +145,9 @@ def _counts(report: CrawlReport) -> Iterator[tuple[str, int]]:
 def explanation_text(found: Explanation) -> str:
     reason = f" ({found.reason})" if found.reason else ""
     lines = [f"{found.normalised}: {found.verdict}{reason}: {found.words}"]
+    shown = found.publication
+    since = f" since {moment(shown.since)}" if shown.since else ""
+    lines.append(f"Publication: {shown.words}{since}")
     if found.http_status is not None:
         lines.append(f"HTTP status {found.http_status}")
     if found.duplicate_of:

@@ -16,7 +16,7 @@ import psycopg
 from forager.db.database import Connection, Database, SessionLimits
 from forager.logs import get_logger
 from forager.metrics import store
-from forager.metrics.meters import Family, Key, Kind, Labels
+from forager.metrics.meters import Family, Key, Labels, MeterKind
 from forager.settings import Settings
 
 log = get_logger("metrics")
@@ -25,7 +25,7 @@ LIMITS = SessionLimits(statement_ms=10_000, lock_ms=1_000, answer_ms=12_000)
 TOO_LONG = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 KEPT_FOR = 5.0
 # a value is cached for this many times the seconds that it took to read
-REST = 50
+KEPT_FACTOR = 50
 KEPT_LONGEST = 300.0
 
 JOB_STATES = ("pending", "processing", "paused", "completed", "failed", "cancelled")
@@ -43,7 +43,7 @@ class Gauge:
         labels: Labels = (),
         always: tuple[Labels, ...] = (),
     ) -> None:
-        self.family = Family(name, Kind.GAUGE, help, labels)
+        self.family = Family(name, MeterKind.GAUGE, help, labels)
         self.statement = statement
         self.always = always
 
@@ -67,7 +67,7 @@ class Gauges:
 
     async def _read_due(self) -> None:
         """On a separate connection, so that requests do not wait for a scrape."""
-        own = self.database.apart(name="forager metrics", limits=LIMITS, max_size=1)
+        own = self.database.with_own_pool(name="forager metrics", limits=LIMITS, max_size=1)
         async with own, own.connection() as connection:
             for gauge in GAUGES:
                 if self._is_due(gauge):
@@ -82,7 +82,7 @@ class Gauges:
             log.warning("a gauge takes too long", gauge=gauge.family.name)
             values = {}
         now = time.monotonic()
-        until = now + min(KEPT_LONGEST, max(KEPT_FOR, REST * (now - began)))
+        until = now + min(KEPT_LONGEST, max(KEPT_FOR, KEPT_FACTOR * (now - began)))
         self._kept[gauge.family.name] = (until, values)
 
     def _is_due(self, gauge: Gauge) -> bool:
@@ -168,6 +168,11 @@ GAUGES = (
         store.WORKERS,
         ("role", "state"),
         tuple((role, state) for role in ("jobs", "tasks") for state in ("alive", "unreachable")),
+    ),
+    Gauge(
+        "forager_workers_braked",
+        "Workers that claim no more jobs because of lag, memory or pages that wait for extraction.",
+        store.BRAKED_WORKERS,
     ),
     Gauge(
         "forager_services",

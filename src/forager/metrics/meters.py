@@ -19,7 +19,7 @@ SUM = "sum"
 INFINITY = "+Inf"
 
 
-class Kind(StrEnum):
+class MeterKind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -30,7 +30,7 @@ class Family:
     """Name, description and labels of a metric."""
 
     name: str
-    kind: Kind
+    kind: MeterKind
     help: str
     labels: Labels = ()
     # upper bounds of a histogram's buckets; the last one, without bound, goes without saying
@@ -43,7 +43,7 @@ class Counter:
     __slots__ = ("_values", "family")
 
     def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
-        self.family = Family(name, Kind.COUNTER, help, labels)
+        self.family = Family(name, MeterKind.COUNTER, help, labels)
         self._values: dict[Labels, float] = {}
 
     def add(self, *labels: str, amount: float = 1) -> None:
@@ -63,7 +63,7 @@ class Histogram:
     def __init__(
         self, name: str, help: str, labels: Labels = (), *, bounds: tuple[float, ...]
     ) -> None:
-        self.family = Family(name, Kind.HISTOGRAM, help, labels, bounds)
+        self.family = Family(name, MeterKind.HISTOGRAM, help, labels, bounds)
         self._buckets = len(bounds) + 1
         self._values: dict[Labels, list[int]] = {}
         self._sums: dict[Labels, float] = {}

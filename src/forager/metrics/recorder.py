@@ -17,8 +17,8 @@ from forager.db.ids import new_id
 from forager.db.outages import Outage
 from forager.logs import get_logger
 from forager.metrics import store
+from forager.metrics.catalog import METERS
 from forager.metrics.meters import Key, Meter, take_all
-from forager.metrics.recorded import METERS
 from forager.services.service import Service
 from forager.services.supervisor import running
 from forager.settings import Settings
@@ -78,7 +78,7 @@ class Recorder:
 
     def _database(self) -> Database:
         """A connection for one addition only: a server has few, and this one would mostly idle."""
-        return self._server.apart(name="forager metrics", limits=LIMITS, max_size=1)
+        return self._server.with_own_pool(name="forager metrics", limits=LIMITS, max_size=1)
 
 
 @asynccontextmanager

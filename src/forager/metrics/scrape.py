@@ -12,16 +12,18 @@ from forager import __version__
 from forager.db.database import Database
 from forager.db.schema import SCHEMA_VERSION
 from forager.metrics import store
+from forager.metrics.catalog import METERS
 from forager.metrics.gauges import GAUGES, Gauges
-from forager.metrics.meters import INFINITY, SUM, Family, Key, Kind, Labels, bucket_names
-from forager.metrics.recorded import METERS
+from forager.metrics.meters import INFINITY, SUM, Family, Key, Labels, MeterKind, bucket_names
 from forager.settings import Settings
 
 INFO = Family(
-    "forager_info", Kind.GAUGE, "The version that answers, always 1.", ("version", "schema")
+    "forager_info", MeterKind.GAUGE, "The version that answers, always 1.", ("version", "schema")
 )
 DISK = Family(
-    "forager_disk_free_bytes", Kind.GAUGE, "Free space where the home folder of this process is."
+    "forager_disk_free_bytes",
+    MeterKind.GAUGE,
+    "Free space where the home folder of this process is.",
 )
 
 
@@ -78,7 +80,7 @@ def _lines(family: Family, series: Mapping[Labels, Mapping[str, float]]) -> Iter
         if len(labels) != len(family.labels):
             continue
         pairs = [*zip(family.labels, labels, strict=True)]
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MeterKind.HISTOGRAM:
             yield from _histogram(family, pairs, parts)
         else:
             yield _line(family.name, pairs, parts.get("", 0.0))

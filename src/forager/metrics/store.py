@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.db.rows import Rows as RowsOf
 from forager.metrics.meters import Key
 from forager.settings import Settings
 
@@ -71,6 +74,73 @@ def _array(labels: tuple[str, ...]) -> str:
     return "{" + ",".join(f'"{label}"' for label in quoted) + "}"
 
 
+# --- the backlog over time -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogSample:
+    """Unfinished jobs and waiting tasks at one time."""
+
+    at: datetime
+    jobs: int
+    tasks: int
+
+
+async def insert_backlog(connection: Connection, *, most: int) -> None:
+    """Store the backlog of this minute unless it is stored; at most `most` tasks of each state."""
+    await connection.execute(
+        """
+        INSERT INTO backlog_samples (at, queue, owner, waiting)
+        SELECT date_trunc('minute', now()), queue, owner, waiting
+          FROM (
+            SELECT 'jobs' AS queue, coalesce(user_id::text, '') AS owner, count(*) AS waiting
+              FROM crawl_jobs
+             WHERE status IN ('pending', 'processing', 'paused')
+             GROUP BY 2
+            UNION ALL
+            SELECT 'tasks', '', count(*)
+              FROM (
+                (SELECT FROM crawl_tasks
+                  WHERE status = 'pending' AND hold IS NULL AND scheduled_at < now()
+                  LIMIT %(most)s)
+                UNION ALL
+                (SELECT FROM crawl_tasks WHERE status = 'queued' LIMIT %(most)s)
+                UNION ALL
+                (SELECT FROM crawl_tasks WHERE status = 'downloaded' LIMIT %(most)s)
+              ) AS waiting_tasks
+          ) AS counted
+         WHERE NOT EXISTS (SELECT FROM backlog_samples WHERE at = date_trunc('minute', now()))
+        ON CONFLICT DO NOTHING
+        """,
+        {"most": most},
+    )
+
+
+async def delete_backlog(connection: Connection, *, days: int) -> None:
+    await connection.execute(
+        "DELETE FROM backlog_samples WHERE at < now() - %s * interval '1 day'", (days,)
+    )
+
+
+async def select_backlog(
+    connection: Connection, *, minutes: int, user_id: UUID | None
+) -> list[BacklogSample]:
+    """Samples of the last minutes; jobs of all owners unless one is given."""
+    return await RowsOf(connection, BacklogSample).all(
+        """
+        SELECT at,
+               coalesce(sum(waiting) FILTER (WHERE queue = 'jobs'), 0)::int AS jobs,
+               coalesce(sum(waiting) FILTER (WHERE queue = 'tasks'), 0)::int AS tasks
+          FROM backlog_samples
+         WHERE at > now() - %(minutes)s * interval '1 minute'
+           AND (queue = 'tasks' OR %(owner)s::text IS NULL OR owner = %(owner)s)
+         GROUP BY at
+         ORDER BY at
+        """,
+        {"minutes": minutes, "owner": None if user_id is None else str(user_id)},
+    )
+
+
 # --- gauges: rows of label values, the number last -----------------------------------------------
 
 Rows = list[tuple[Any, ...]]
@@ -115,6 +185,10 @@ WORKERS: LiteralString = """
     SELECT role, CASE WHEN last_seen < now() - %(stale_after)s * interval '1 second'
                       THEN 'unreachable' ELSE 'alive' END AS state, count(*)
       FROM workers GROUP BY 1, 2
+"""
+BRAKED_WORKERS: LiteralString = """
+    SELECT count(*)::float8 FROM workers
+     WHERE brake IS NOT NULL AND last_seen >= now() - %(stale_after)s * interval '1 second'
 """
 DEAD_LETTERS: LiteralString = (
     "SELECT error_kind, count(*) FROM dead_letters WHERE resolved_at IS NULL GROUP BY 1"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from forager.db.database import Database
-from forager.db.outages import TROUBLE
+from forager.db.outages import TRANSIENT_ERRORS
 from forager.outbox import store
 from forager.outbox.message import Failure, Message
 
@@ -52,5 +52,5 @@ async def claimed(database: Database, messages: Sequence[Message]) -> AsyncItera
     finally:
         if claim.unsettled:
             # while the database is unavailable they wait for the end of their lease
-            with suppress(*TROUBLE):
+            with suppress(*TRANSIENT_ERRORS):
                 await database.run(store.release, sorted(claim.unsettled))

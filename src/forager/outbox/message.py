@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forager.services.service import backoff
+from forager.backoff import backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class OutboxBacklog:
     """Messages that wait for their first attempt, and those that were refused."""
 
     waiting: int

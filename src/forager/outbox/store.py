@@ -15,7 +15,7 @@ import orjson
 from forager.db.database import Connection
 from forager.db.retention import OldRows
 from forager.db.rows import RowArrays, Rows, Tuples, Values
-from forager.outbox.message import Backlog, Failure, Lane, Message
+from forager.outbox.message import Failure, Lane, Message, OutboxBacklog
 
 UNSENT: LiteralString = "sent_at IS NULL AND given_up_at IS NULL"
 _LANES = RowArrays("wanted", topic="text", number="bigint", most="int")
@@ -199,15 +199,8 @@ async def has_due(connection: Connection, topic: str) -> bool:
     )
 
 
-async def select_unsent(connection: Connection, topic: str, limit: int) -> list[int]:
-    """Rows that unsent messages of a topic are about; at most this many."""
-    return await Values(connection).all(
-        f"SELECT ref_id FROM outbox WHERE topic = %s AND {UNSENT} LIMIT %s", (topic, limit)
-    )
-
-
-async def select_backlog(connection: Connection, topics: Sequence[str]) -> Backlog:
-    row = await Rows(connection, Backlog).first(
+async def select_backlog(connection: Connection, topics: Sequence[str]) -> OutboxBacklog:
+    row = await Rows(connection, OutboxBacklog).first(
         f"""
         SELECT count(*) FILTER (WHERE attempts = 0)::int AS waiting,
                coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE attempts = 0)),

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from forager.extract.hosts import host_name, host_of
-from forager.extract.product.availability import words_of
+from forager.extract.product.availability import availability_in
 from forager.extract.product.price import Money, money_in
-from forager.extract.product.record import Availability, ProductImage, Variant
+from forager.extract.product.product import Availability, ProductImage, Variant
 from forager.extract.product.wording import gtin_of
 from forager.parsers.parser import ABSENT, SiteParser, visible_text
 
@@ -140,7 +140,7 @@ class AmazonParser(SiteParser):
         return self._own(asked if asked and paid and asked > paid else None)
 
     def availability(self) -> Any:
-        said = words_of(
+        said = availability_in(
             self.text("#availability", "#outOfStock", "#exports_desktop_outOfStock") or ""
         )
         if next(self.nodes(*_BUYING), None) is None:

@@ -11,19 +11,19 @@ from typing import Any
 
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
-from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
+from forager.archive.warc_record import ArchiveError
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.record import FieldName, Product, to_plain
+from forager.extract.product.product import FieldName, Product, to_plain
 from forager.fetch.domains.service import domains_of
 from forager.hints import Hint, Option
-from forager.parsers.page_cache import Page, archived_page
+from forager.parsers.page_cache import CachedPage, archived_page
 from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.rates import GOOD_OUTCOMES, share
 from forager.parsers.reading import Parsed, ReadingPool
 from forager.parsers.registry import BYPASSED, chosen_parser, find, load_parsers
-from forager.products.visit import Outcome, ReadPage, visit_of
+from forager.products.visit import ParsedPage, ReadOutcome, visit_of
 from forager.settings import Settings
 from forager.tasks.store.archived_pages import ArchivedPage, archived_pages
 
@@ -102,6 +102,8 @@ class Backtest:
     fields: dict[str, FieldReport]
     # pages that the archive does not contain any more
     unreadable: int = 0
+    # pages that one version reads and the other does not, or not as well
+    outcomes_differ: int = 0
     # whether more pages match than the limit
     truncated: bool = False
 
@@ -195,8 +197,9 @@ class _Run:
         new = await self.pool.parse(archived, self._versions(self.report.new))
         _count(self.report.old, page, old)
         _count(self.report.new, page, new)
-        if old.product is not None and new.product is not None:
-            _compare(self.report.fields, page.url, old.product, new.product)
+        self.report.outcomes_differ += _outcome(page, old) != _outcome(page, new)
+        if old.product is not None or new.product is not None:
+            _compare(self.report.fields, page.url, old.product or _EMPTY, new.product or _EMPTY)
 
     def _concerns(self, url: str) -> bool:
         """Whether one of the versions reads pages of the URL: their patterns may differ."""
@@ -209,7 +212,7 @@ class _Run:
         generic = report.version == GENERIC_NAME
         return {self.report.parser: BYPASSED if generic else report.version}
 
-    async def _archived(self, page: ArchivedPage) -> Page | None:
+    async def _archived(self, page: ArchivedPage) -> CachedPage | None:
         try:
             archived = await read_response(self.storage, page.ref)
         except (ArchiveError, NotFound):
@@ -226,10 +229,10 @@ def _count(report: VersionReport, page: ArchivedPage, read: Parsed) -> None:
             report.errors.append(ReadingError(page.url, message))
 
 
-def _outcome(page: ArchivedPage, read: Parsed) -> Outcome:
+def _outcome(page: ArchivedPage, read: Parsed) -> ReadOutcome:
     """The outcome of the page without regard to the known product."""
     ids = {name: getattr(page, name) for name in ("task_id", "domain_id", "url", "url_hash")}
-    return visit_of(ReadPage.of(read, **ids), None).outcome
+    return visit_of(ParsedPage.of(read, **ids), None).outcome
 
 
 def _compare(fields: dict[str, FieldReport], url: str, old: Product, new: Product) -> None:

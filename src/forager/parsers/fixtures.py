@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput, NotFound, error_text
 from forager.extract.product.page import open_page
-from forager.extract.product.record import FieldName, to_plain
+from forager.extract.product.product import FieldName, to_plain
 from forager.parsers.registry import ParsedProduct, parse_product
 
 _PAGES = (".html", ".html.gz")
@@ -83,7 +83,7 @@ def load_fixture(path: Path) -> Fixture:
     try:
         given = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error_text(error)}") from None
     if not isinstance(given, dict) or not isinstance(given.get("url"), str):
         raise InvalidInput(f"{path} must be an object with a url and the expected fields")
     expected = given.get("expected", {})
@@ -115,7 +115,7 @@ def read_page(path: Path) -> bytes:
         with gzip.open(path) as file:
             return file.read(_MAX_PAGE)
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error_text(error)}") from None
 
 
 def check_fixture(fixture: Fixture) -> list[Difference]:

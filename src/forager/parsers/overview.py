@@ -33,12 +33,12 @@ class ParserLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class ParserOverview:
     parsers: list[ParserLine]
     broken: tuple[BrokenPlugin, ...]
 
 
-async def overview(database: Database, settings: Settings) -> Overview:
+async def overview(database: Database, settings: Settings) -> ParserOverview:
     broken = load_parsers(settings.parser_modules).broken
     installed = all_parsers()
     plan = await load_plan(database)
@@ -51,7 +51,7 @@ async def overview(database: Database, settings: Settings) -> Overview:
         if each.name in plan.rollouts and each.state != IDLE
     ]
     missing = await workers_without(database, settings, wanted)
-    return Overview(
+    return ParserOverview(
         [replace(each, missing_on=missing.get((each.name, each.version), ())) for each in lines],
         broken,
     )

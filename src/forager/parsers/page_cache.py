@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
 
 from forager.archive.reader import ArchivedResponse
 from forager.archive.segment import ArchiveRef
@@ -15,7 +17,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CachedPage:
     """The parts of a response that a parser needs."""
 
     url: str
@@ -26,14 +28,14 @@ class Page:
     place: LearnedPlace = NOTHING_LEARNED
 
 
-def page_of(response: Response, *, rendered: bool = False) -> Page:
+def page_of(response: Response, *, rendered: bool = False) -> CachedPage:
     content_type = scalar_values(response.headers.get("Content-Type", ""))
-    return Page(response.url, content_type or None, response.body, rendered)
+    return CachedPage(response.url, content_type or None, response.body, rendered)
 
 
-def archived_page(response: ArchivedResponse) -> Page:
+def archived_page(response: ArchivedResponse) -> CachedPage:
     content_type = scalar_values(response.content_type or "") or None
-    return Page(response.url, content_type, response.body, response.rendered)
+    return CachedPage(response.url, content_type, response.body, response.rendered)
 
 
 class PageCache:
@@ -42,33 +44,34 @@ class PageCache:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._pages: OrderedDict[int, tuple[ArchiveRef, Page]] = OrderedDict()
+        self._pages: OrderedDict[int, tuple[ArchiveRef, CachedPage]] = OrderedDict()
+        self._domains: dict[int, int] = {}
 
-    def put(self, task_id: int, ref: ArchiveRef, page: Page) -> None:
+    def put(self, task_id: int, domain_id: int, ref: ArchiveRef, page: CachedPage) -> None:
         self.take(task_id, ref)
         self._pages[task_id] = (ref, page)
+        self._domains[task_id] = domain_id
         self._bytes += len(page.body)
         while self._bytes > self._max_bytes:
-            _, (_, oldest) = self._pages.popitem(last=False)
-            self._bytes -= len(oldest.body)
+            self.forget([next(iter(self._pages))])
 
-    def take(self, task_id: int, ref: ArchiveRef) -> Page | None:
+    def take(self, task_id: int, ref: ArchiveRef) -> CachedPage | None:
         """Remove and return the page, if it is the one at this location."""
-        known = self._pages.pop(task_id, None)
-        if known is None:
-            return None
-        self._bytes -= len(known[1].body)
-        return known[1] if known[0] == ref else None
+        known = self._pages.get(task_id)
+        self.forget([task_id])
+        return known[1] if known is not None and known[0] == ref else None
 
     def forget(self, task_ids: list[int]) -> None:
         for task_id in task_ids:
-            known = self._pages.pop(task_id, None)
-            if known is not None:
-                self._bytes -= len(known[1].body)
+            if task_id in self._pages:
+                _, page = self._pages.pop(task_id)
+                del self._domains[task_id]
+                self._bytes -= len(page.body)
 
-    def task_ids(self, limit: int) -> list[int]:
-        """The tasks whose pages are cached, oldest first."""
-        return [task_id for task_id, _ in zip(self._pages, range(limit), strict=False)]
+    def task_ids(self, limit: int, *, besides: Collection[int] = ()) -> list[int]:
+        """The tasks whose pages are cached, oldest first, except those of some domains."""
+        found = (id_ for id_ in self._pages if self._domains[id_] not in besides)
+        return list(islice(found, limit))
 
     def __len__(self) -> int:
         return len(self._pages)

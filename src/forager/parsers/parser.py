@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,16 +12,17 @@ from typing import Any, ClassVar
 
 from selectolax.lexbor import LexborNode
 
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, error_with_type
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import Money, money_in
-from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.product import Fact, FieldName
 from forager.parsers.pattern import UrlPattern, version_key
 from forager.parsers.values import usable
 
 PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
+_MAX_TRACE = 4_000
 _SILENT = frozenset(["script", "style", "noscript", "template"])
 _SILENT_SELECTOR = ", ".join(sorted(_SILENT))
 # "#price" and "#price .amount": an element with an id, or elements in it. Not "#price .a .b":
@@ -48,6 +51,11 @@ class FieldProblem:
 
     field: str
     message: str
+    stack_trace: str | None = dataclasses.field(default=None, compare=False)
+
+
+class ParserTimedOut(BaseException):
+    """A site parser took too long for a page. A plug-in that catches exceptions misses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,16 @@ class SiteParser:
                 Exception,
                 SystemExit,
             ) as error:  # a plug-in may raise anything, and the other fields stand
-                problems.append(FieldProblem(field, f"{type(error).__name__}: {error}"[:500]))
+                words = error_with_type(error)[:500]
+                trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:]
+                problems.append(FieldProblem(field, words, trace))
         return Reading(tuple(facts), tuple(absent), tuple(problems), tuple(unread))
+
+    @classmethod
+    def read_fields(cls) -> tuple[FieldName, ...]:
+        """The fields that this parser reads."""
+        named = FIELD_METHODS.items()
+        return tuple(each for name, each in named if callable(getattr(cls, name, None)))
 
     def _methods(self) -> Iterator[tuple[FieldName, Callable[[], Any]]]:
         for name, field in FIELD_METHODS.items():

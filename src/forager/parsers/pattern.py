@@ -99,7 +99,7 @@ def newest(versions: Iterable[str]) -> str:
 
 GENERIC_NAME = "generic"
 # incremented whenever the same page may be read differently
-GENERIC_VERSION = "7"
+GENERIC_VERSION = "8"
 
 
 @dataclass(frozen=True, slots=True)

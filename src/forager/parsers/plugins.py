@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from forager.errors import error_with_type
 from forager.parsers.parser import SiteParser
 
 GROUP = "forager.parsers"
@@ -65,7 +66,7 @@ def _plugins_of(origin: str, load: Any) -> Iterator[Plugin | BrokenPlugin]:
     try:
         found = list(_parsers_in(load()))
     except (Exception, SystemExit) as error:  # whatever it does, the other parsers still work
-        yield BrokenPlugin(origin, f"{type(error).__name__}: {error}"[:500])
+        yield BrokenPlugin(origin, error_with_type(error)[:500])
         return
     if not found:
         yield BrokenPlugin(origin, "it has no SiteParser with a name")

@@ -14,12 +14,12 @@ from forager.db.cursor import (
     unknown_cursor,
 )
 from forager.db.database import Connection, Database
+from forager.events.event import EventKind, NewEvent
 from forager.fetch.domains.service import domains_of
 from forager.parsers.pattern import VersionRate, share
 from forager.parsers.store import rates as store
 from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
 from forager.settings import Settings
-from forager.webhooks.events import EventKind, NewEvent
 
 __all__ = ["DomainRate", "ParseCount", "ParserRate", "VersionRate", "share"]
 

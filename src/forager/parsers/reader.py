@@ -14,9 +14,11 @@ from typing import Any
 
 import orjson
 
+from forager.errors import error_with_type
 from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.places import LearnedPlace
-from forager.extract.product.record import to_plain
+from forager.extract.product.product import to_plain
+from forager.parsers.parser import ParserTimedOut
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import chosen_parser, load_parsers, parse_product, registry
 from forager.processes.serving import Response, limit_memory, serve
@@ -31,26 +33,33 @@ def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
     return {
         "language": page.language,
         "canonical": next(filter(None, map(page.absolute, page.elements.canonicals[:1])), None),
-        **_parse(page, request["versions"], LearnedPlace(**request["place"])),
+        **_parse(
+            page, request["versions"], LearnedPlace(**request["place"]), request.get("seconds")
+        ),
         "seconds": time.perf_counter() - began,
     }
 
 
-def _parse(page: ProductPage, versions: Mapping[str, str], place: LearnedPlace) -> dict[str, Any]:
+def _parse(
+    page: ProductPage, versions: Mapping[str, str], place: LearnedPlace, seconds: float | None
+) -> dict[str, Any]:
     try:
-        parsed = parse_product(page, versions, place)
+        parsed = parse_product(page, versions, place, seconds=seconds)
     except MemoryError:
         raise
-    except Exception as error:  # a parser that breaks is a failed page, and must be named
+    # a parser that breaks is a failed page, and must be named
+    except (Exception, ParserTimedOut) as error:
         parser, version = used_parser(page.url, versions)
-        words = f"{type(error).__name__}: {error}"[:MAX_ERROR]
+        message = error_with_type(error)[:MAX_ERROR]
         trace = "".join(traceback.format_exception(error))[-MAX_TRACE:]
-        return {"parser": parser, "version": version, "error": words, "stack_trace": trace}
+        hung = isinstance(error, ParserTimedOut)
+        answer = {"parser": parser, "version": version, "error": message, "stack_trace": trace}
+        return {**answer, "broke": hung}
     return {
         "parser": parsed.parser,
         "version": parsed.version,
         "product": to_plain(parsed.product),
-        "problems": [[problem.field, problem.message] for problem in parsed.problems],
+        "problems": [[each.field, each.message, each.stack_trace] for each in parsed.problems],
         "fallbacks": parsed.fallbacks,
     }
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TextIO
 
 from forager.errors import NotFound
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import ProductPage
 from forager.extract.product.places import LearnedPlace
-from forager.extract.product.record import FieldName, Product
+from forager.extract.product.product import FieldName, Product
 from forager.hints import Hint, action
-from forager.parsers.parser import FieldProblem, SiteParser
+from forager.parsers.parser import FieldProblem, ParserTimedOut, SiteParser
 from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, version_key
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
 
@@ -28,8 +30,8 @@ BYPASSED = "bypassed"
 class ParsedProduct:
     """The product of a page, and the parser that read it.
 
-    `problems` are fields whose methods raised or whose values were refused, `fallbacks` fields that
-    the parser did not find and the generic extraction did.
+    `problems` are fields whose methods raised or whose values were refused: `product` has no value
+    for them. `fallbacks` are fields that the parser did not find and the generic extraction did.
     """
 
     product: Product
@@ -94,7 +96,7 @@ def build_registry(modules: Iterable[str] = ()) -> Registry:
     """Load all parsers; those that fail are in `broken`."""
     plugins: dict[str, dict[str, Plugin]] = {}
     broken: list[BrokenPlugin] = []
-    with prints_aside:
+    with prints_to_stderr:
         candidates = [*installed_plugins(), *named_plugins(modules)]
     for found in candidates:
         problem = found if isinstance(found, BrokenPlugin) else _add(plugins, found)
@@ -183,8 +185,12 @@ def parse_product(
     page: ProductPage,
     versions: Mapping[str, str] | None = None,
     place: LearnedPlace | None = None,
+    *,
+    seconds: float | None = None,
 ) -> ParsedProduct:
     """Read a page with the best parser for its URL, in the version that `versions` names for it.
+
+    ParserTimedOut if a site parser takes more than `seconds`.
 
     Without a name there, in its newest version. A version that is not installed here is replaced
     by the newest too: the answer says which one has read the page.
@@ -194,14 +200,28 @@ def parse_product(
     parser = known.in_version(name, (versions or {}).get(name))
     if parser is None:
         return ParsedProduct(extract_product(page, place=place), GENERIC_NAME, GENERIC_VERSION)
-    with prints_aside:
+    with prints_to_stderr, time_limit(seconds):
         reading = parser.read(page)
-    product = _without(extract_product(page, reading.facts, place), reading.absent)
+    product = without(extract_product(page, reading.facts, place), reading.absent)
+    product = withhold(product, [FieldName(problem.field) for problem in reading.problems])
     fallbacks = tuple(field.value for field in reading.unread if field in product.evidence)
     return ParsedProduct(product, parser.name, parser.version, reading.problems, fallbacks)
 
 
-def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:
+_MONEY = (FieldName.PRICE, FieldName.LIST_PRICE, FieldName.CURRENCY)
+
+
+def withhold(product: Product, fields: Sequence[FieldName]) -> Product:
+    """The product without fields that only its parser can read; the name stays, to tell products.
+
+    An amount of the generic extraction is no substitute for one that a parser corrects, and a
+    price in another currency is another price.
+    """
+    money = _MONEY if {FieldName.PRICE, FieldName.CURRENCY} & set(fields) else ()
+    return without(product, tuple(f for f in (*fields, *money) if f is not FieldName.NAME))
+
+
+def without(product: Product, absent: tuple[FieldName, ...]) -> Product:
     if not absent:
         return product
     evidence = {name: said for name, said in product.evidence.items() if name not in absent}
@@ -210,7 +230,33 @@ def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:
     return replace(product, evidence=evidence, **gone)
 
 
-class PrintsAside:
+# waiting, as for a lock, is limited less strictly than processor time
+_WAITING = 4
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise ParserTimedOut in the main thread of a sandboxed process after this processor time."""
+    if seconds is None:
+        yield
+        return
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise ParserTimedOut(f"the parser took more than {seconds:g} s")
+
+    handlers = {each: signal.signal(each, stop) for each in (signal.SIGPROF, signal.SIGALRM)}
+    try:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds * _WAITING)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+class PrintsToStderr:
     """Redirects prints of all threads to standard error."""
 
     def __init__(self) -> None:
@@ -236,4 +282,4 @@ class PrintsAside:
                 sys.stdout, self._stdout = self._stdout, None
 
 
-prints_aside = PrintsAside()
+prints_to_stderr = PrintsToStderr()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from forager.errors import InvalidInput
 from forager.extract.product.page import open_page
-from forager.extract.product.record import to_plain
-from forager.extract.urls import Refusal, normalise
+from forager.extract.product.product import to_plain
+from forager.extract.urls import Refusal, normalize
 from forager.parsers.fixtures import Fixture, write_fixture, write_new
-from forager.parsers.page_cache import Page
+from forager.parsers.page_cache import CachedPage
 from forager.parsers.parser import PARSER_NAME
 from forager.parsers.pattern import UrlPattern
 from forager.parsers.registry import parse_product
@@ -52,7 +52,7 @@ class Scaffold:
 
 
 def write_parser(
-    name: str, patterns: tuple[str, ...], folder: Path, page: Page | None = None
+    name: str, patterns: tuple[str, ...], folder: Path, page: CachedPage | None = None
 ) -> Scaffold:
     """Write `NAME_parser.py` and, from a page, `fixtures/NAME/first`; overwrite nothing."""
     _check(name, patterns, page)
@@ -71,14 +71,14 @@ def write_parser(
     return Scaffold(path, fixture.path if fixture else None, entry)
 
 
-def _check(name: str, patterns: tuple[str, ...], page: Page | None) -> None:
+def _check(name: str, patterns: tuple[str, ...], page: CachedPage | None) -> None:
     if not PARSER_NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} cannot be the name of a parser",
             hint="Use lower-case letters, digits, - and _.",
         )
     compiled = [UrlPattern.compile(pattern) for pattern in patterns]
-    url = normalise(page.url) if page else None
+    url = normalize(page.url) if page else None
     if isinstance(url, Refusal):
         raise InvalidInput(f"{page.url if page else ''} is not the address of a page")
     if url is not None and not any(pattern.matches(url) for pattern in compiled):
@@ -88,7 +88,7 @@ def _check(name: str, patterns: tuple[str, ...], page: Page | None) -> None:
         )
 
 
-def write_first_fixture(name: str, folder: Path, page: Page) -> Fixture:
+def write_first_fixture(name: str, folder: Path, page: CachedPage) -> Fixture:
     """Write a page with its current values, which a developer corrects."""
     content_type = page.content_type or "text/html; charset=utf-8"
     found = to_plain(parse_product(open_page(page.body, page.url, content_type)).product)

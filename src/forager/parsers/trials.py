@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from forager.db.database import Database
-from forager.db.outages import TROUBLE
+from forager.db.outages import TRANSIENT_ERRORS
+from forager.errors import error_text
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
 from forager.logs import get_logger
-from forager.parsers.page_cache import Page
+from forager.parsers.page_cache import CachedPage
 from forager.parsers.reading import Parsed, ReadingPool, tried_versions
 from forager.parsers.rollouts import RolloutPlan, end_trial
-from forager.webhooks.events import EventKind, NewEvent, record_events
 
 log = get_logger("parsers")
 
@@ -39,7 +41,7 @@ class Trials:
 
     async def read(
         self,
-        page: Page,
+        page: CachedPage,
         plan: RolloutPlan,
         active: Mapping[str, str],
         canary: Mapping[str, str],
@@ -59,7 +61,7 @@ class Trials:
                 return None
             parsed = await self._pool.parse(page, versions)
         if to_blame:
-            await self._judge(_trial(plan, parsed.parser, parsed.version), parsed)
+            await self._evaluate(_trial(plan, parsed.parser, parsed.version), parsed)
         return parsed
 
     def _going_on(self, plan: RolloutPlan, canary: Mapping[str, str]) -> dict[str, str]:
@@ -69,7 +71,7 @@ class Trials:
             if self._breaks[_trial(plan, parser, version)] < MOST_BREAKS
         }
 
-    async def _judge(self, trial: Trial, parsed: Parsed) -> None:
+    async def _evaluate(self, trial: Trial, parsed: Parsed) -> None:
         if not parsed.broke:
             if self._breaks[trial] < MOST_BREAKS:
                 del self._breaks[trial]
@@ -83,9 +85,9 @@ class Trials:
         log.warning("trial of a parser ended", parser=parser, version=version, reason=reason)
         try:
             await suspend(self._database, parser, version, reason)
-        except TROUBLE as error:
+        except TRANSIENT_ERRORS as error:
             # this worker stops the trial in any case; others will notice the limit themselves
-            log.warning("the end of a trial was not noted", parser=parser, reason=str(error))
+            log.warning("the end of a trial was not noted", parser=parser, reason=error_text(error))
 
 
 async def suspend(database: Database, parser: str, version: str, reason: str) -> bool:

@@ -11,7 +11,7 @@ from forager.extract.product.currency import currency_of
 from forager.extract.product.images import gallery
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE, money_in
-from forager.extract.product.record import Availability, FieldName, ProductImage, Variant
+from forager.extract.product.product import Availability, FieldName, ProductImage, Variant
 from forager.extract.product.wording import (
     brand_of,
     category_of,

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Self
 
+from forager.errors import error_text
 from forager.processes.started import start_python
 from forager.processes.tree import kill_descendants, kill_marked
 
@@ -45,7 +46,7 @@ class ChildProcess:
         except RuntimeError as error:  # no thread can be started
             self._kill_group()
             self._process.wait()
-            raise OSError(errno.EAGAIN, str(error)) from error
+            raise OSError(errno.EAGAIN, error_text(error)) from error
 
     @classmethod
     def start(

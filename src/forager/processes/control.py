@@ -1,15 +1,16 @@
 """The socket between a process and the one that supervises it: JSON lines, in both directions.
 
-The supervisor first sends what to run, then renewals of the lease and requests to stop. The process
-sends ticks (its event loop turns), progress (it has committed), and a last message if it ends
-itself. End of file means to the process that its supervisor is dead.
+The supervisor first sends what all work of the process has in common, then work, renewals of leases
+and requests to stop. The process sends ticks (its event loop turns), progress and the end of each
+piece of work, and a last message if it ends itself. End of file means to the process that its
+supervisor is dead.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -22,55 +23,118 @@ class StopCause(StrEnum):
     PAUSE = "pause"
     SHUTDOWN = "shutdown"
     ORPHANED = "orphaned"
+    # the job continues in its own runner, or in a shared one again
+    MOVE_OUT = "it needs its own runner"
+    MOVE_BACK = "it survived in its own runner"
+
+
+# --- to the process ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Worker, database and settings of a process; `work` is for the module that it runs.
-
-    `renewed_at` is when its lease was last renewed; None if it gets one only when it has started.
-    """
+    """Worker, database and settings of a process."""
 
     worker_id: str
     database_url: str
     settings: Mapping[str, Any]
-    renewed_at: float | None = None
-    work: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A job to run; `renewed_at` is the sender's clock before it claimed the lease."""
+
+    job: str
+    kind: str
+    lease: int
+    renewed_at: float
+    # no other job runs in this process
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The lease was renewed; `at` is the sender's clock before it asked the database."""
+    """Leases were renewed; `at` is the sender's clock before it asked the database."""
 
+    jobs: Sequence[str]
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
+    """Commit and return; without a job, all work and then the process."""
+
     cause: StopCause
+    job: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """A pause was revoked before the process had exited."""
+    """A pause was revoked before the job had stopped."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Cancel a job at once: it has lost its lease or exceeded a limit."""
+
+    job: str
+
+
+# --- from the process ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """`busy_for`: how long it has been at its oldest piece of work; None if that has no limit."""
+    """`busy_for`: how long it has been at its oldest piece of work; None if that has no limit.
+
+    `lag` is the delay of its event loop, `backlog` the number of pages that wait for extraction.
+    """
 
     progress: bool = False
     busy_for: float | None = None
+    lag: float = 0.0
+    backlog: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A job has committed."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A job no longer runs here; with `release`, it was not settled and is given back."""
+
+    job: str
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """If the process ends now, this job is the cause; revoked by the next tick."""
+
+    job: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unrenewed:
-    """The last message: the lease was not renewed in time, so the process ends itself."""
+    """The last message: a lease was not renewed in time, so the process ends itself."""
 
 
-Message = Assignment | Renewed | Stop | Continue | Tick | Unrenewed
+Order = Assign | Stop | Continue | Drop
+Message = Assignment | Order | Renewed | Tick | Progress | Finished | Blame | Unrenewed
 
-_TYPES = {t.__name__: t for t in (Assignment, Renewed, Stop, Continue, Tick, Unrenewed)}
+_TYPES = {
+    t.__name__: t
+    for t in (
+        Assignment, Assign, Renewed, Stop, Continue, Drop,
+        Tick, Progress, Finished, Blame, Unrenewed,
+    )
+}  # fmt: skip
 
 
 def encode(message: Message) -> bytes:
@@ -81,12 +145,12 @@ def decode(line: bytes) -> Message:
     fields = orjson.loads(line)
     message_type = _TYPES[fields.pop("type")]
     if message_type is Stop:
-        return Stop(StopCause(fields["cause"]))
+        return Stop(StopCause(fields["cause"]), fields["job"])
     return message_type(**fields)
 
 
 def receive_assignment(control: socket.socket) -> Assignment:
-    """Read the first line, and not a byte more: the guardian reads the rest."""
+    """Read the first line, and not a byte more: the lease monitor reads the rest."""
     line = b""
     while not line.endswith(b"\n"):
         byte = control.recv(1)

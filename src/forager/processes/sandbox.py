@@ -9,12 +9,13 @@ import secrets
 import signal
 import socket
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Self
 
+from forager.backoff import backoff
 from forager.clock import wait_for_event
-from forager.errors import ErrorKind, GiveUp, Retry
+from forager.errors import ErrorKind, GiveUp, Retry, error_text
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
 from forager.processes.serving import (
@@ -27,13 +28,13 @@ from forager.processes.serving import (
     frame_lengths,
 )
 from forager.processes.tree import mark_below
-from forager.processes.usage import Effort
+from forager.processes.usage import RequestUsage
 from forager.settings import Settings
 
 log = get_logger("sandbox")
 
-# requests that wait inside one process: enough to keep it busy while the loop does something else
-QUEUE_LENGTH = 8
+# contexts that one process keeps, in bytes of their messages; the least recently used are dropped
+CONTEXT_BYTES = 16 * 1024 * 1024
 # importing takes half a second of processor time
 START_LIMIT = 60.0
 # a request fails after it has ended its process this many times
@@ -80,10 +81,34 @@ def _default_processes(cores: int) -> int:
     return min(cores, max(2, cores // 2))
 
 
+class Withdrawn(Exception):
+    """The request was not begun, because one of the same user ended its process."""
+
+
+class SandboxContext:
+    """Parameters of many requests: a process receives each message of it once.
+
+    A message reaches a process before the first request that is sent to it afterwards. The `key`
+    is unique among the contexts of a pool; the process finds it in each message and request.
+    """
+
+    __slots__ = ("key", "messages")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.messages: list[bytes] = []
+
+    def add(self, header: dict[str, Any]) -> None:
+        """Change the parameters of all later requests."""
+        self.messages.append(encode_frame({"context": self.key, **header}, []))
+
+
 @dataclass(slots=True)
 class _Request:
     message: bytes
+    context: SandboxContext | None
     response: asyncio.Future[Response]
+    user: Hashable = None
     # how often a process ended that worked on it: by a fault in its code, and from outside
     faults: int = 0
     kills: int = 0
@@ -101,12 +126,14 @@ class Sandbox:
         self._argument = argument
         self._limits = limits
         self._waiting: OrderedDict[int, _Request] = OrderedDict()
-        self._room = asyncio.Semaphore(QUEUE_LENGTH)
+        # contexts that the process knows: messages and bytes that it received of each
+        self._contexts: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._context_bytes = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._child: ChildProcess
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
-        self._effort = Effort()
+        self._effort = RequestUsage()
         self._ready = False
         # processes in a row that ended before they were ready
         self._failed_starts = 0
@@ -130,19 +157,35 @@ class Sandbox:
     def load(self) -> int:
         return len(self._waiting)
 
-    async def request(self, number: int, header: dict[str, Any], body: bytes) -> Response:
-        async with self._room:
-            # only now: pages may be large, and many may wait
-            message = encode_frame(header, [body])
-            request = _Request(message, asyncio.get_running_loop().create_future())
-            self._waiting[number] = request
-            self._send(message)
-            return await request.response
+    def works_for(self, users: Set[Hashable]) -> bool:
+        """Whether a request of one of these users is pending."""
+        return any(request.user in users for request in self._waiting.values())
 
-    def update(self, message: bytes, argument: bytes) -> None:
-        """Send a change for all later requests; a process that starts later gets `argument`."""
-        self._argument = argument
-        self._send(message)
+    async def request(
+        self,
+        number: int,
+        header: dict[str, Any],
+        body: bytes,
+        context: SandboxContext | None = None,
+        user: Hashable = None,
+    ) -> Response:
+        """The response to one request; GiveUp if it exceeds the limits.
+
+        Withdrawn if another request of the same user ended the process before this one began.
+        """
+        if context is not None:
+            header = {**header, "context": context.key}
+        message = encode_frame(header, [body])
+        request = _Request(message, context, asyncio.get_running_loop().create_future(), user)
+        self._waiting[number] = request
+        self._send_request(request)
+        return await request.response
+
+    def forget(self, key: str) -> None:
+        known = self._contexts.pop(key, None)
+        if known is not None:
+            self._context_bytes -= known[1]
+            self._send(encode_frame({"context": key, "forget": True}, []))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -172,11 +215,29 @@ class Sandbox:
                 writer.transport.abort()
                 raise
         self._child, self._reader, self._writer = child, reader, writer
-        self._effort = Effort()
+        self._effort = RequestUsage()
         self._ready = self._was_stopped = False
         self._broken_limit = None
+        self._contexts.clear()
+        self._context_bytes = 0
         for request in self._waiting.values():
-            self._send(request.message)
+            self._send_request(request)
+
+    def _send_request(self, request: _Request) -> None:
+        """Send a request, after the part of its context that the process does not know yet."""
+        if request.context is not None:
+            self._send_context(request.context)
+        self._send(request.message)
+
+    def _send_context(self, context: SandboxContext) -> None:
+        known, size = self._contexts.pop(context.key, (0, 0))
+        for message in context.messages[known:]:
+            self._send(message)
+            size += len(message)
+            self._context_bytes += len(message)
+        self._contexts[context.key] = (len(context.messages), size)
+        while len(self._contexts) > 1 and self._context_bytes > CONTEXT_BYTES:
+            self.forget(next(iter(self._contexts)))
 
     def _send(self, message: bytes) -> None:
         # a process that died is noticed elsewhere, and everything is sent again to the next one
@@ -217,16 +278,15 @@ class Sandbox:
 
     async def _respawn(self) -> None:
         """Start the next process, with backoff while the machine has no resources to spare."""
-        delay = RESTART_DELAY
-        if self._failed_starts:
-            await asyncio.sleep(min(delay * self._failed_starts, LONGEST_RESTART_DELAY))
+        failures = self._failed_starts
         while True:
+            if failures:
+                await asyncio.sleep(backoff(failures, RESTART_DELAY, LONGEST_RESTART_DELAY))
             try:
                 return await self._spawn()
             except OSError as error:
-                log.error("sandboxed process cannot be started", reason=str(error), retry_in=delay)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LONGEST_RESTART_DELAY)
+                log.error("sandboxed process cannot be started", reason=error_text(error))
+            failures += 1
 
     async def _read_responses(self) -> None:
         stream = self._reader
@@ -288,6 +348,7 @@ class Sandbox:
             request.kills += 1
         else:
             request.faults += 1
+            self._withdraw_behind(number, request.user)
         log.warning(
             "sandboxed process ended", subject=self._subject, cause=self._cause(code),
             faults=request.faults, kills=request.kills,
@@ -297,6 +358,15 @@ class Sandbox:
             if not request.response.done():
                 message = f"the {self._subject} cannot be read: {self._cause(code)}"
                 request.response.set_exception(GiveUp(message, kind=ErrorKind.PARSE))
+
+    def _withdraw_behind(self, number: int, user: Hashable) -> None:
+        """Return the other requests of a user, which may end the next processes as well."""
+        if user is None:
+            return
+        others = [n for n, each in self._waiting.items() if each.user == user and n != number]
+        for request in map(self._waiting.pop, others):
+            if not request.response.done():
+                request.response.set_exception(Withdrawn)
 
     def _record_failed_start(self) -> None:
         """Count a process that did not start, which is no fault of the pending requests."""

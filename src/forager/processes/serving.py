@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 import orjson
 
+from forager.errors import error_with_type
+
 Response: TypeAlias = tuple[dict[str, Any], list[bytes]]
 # None: the message has no response
 Handler: TypeAlias = Callable[[dict[str, Any], bytes], Response | None]
@@ -70,7 +72,7 @@ def _serve(handle: Handler, reader: BinaryIO, writer: BinaryIO) -> None:
             # objects of the page are still referenced: continue in a new process
             os._exit(OUT_OF_MEMORY)
         except Exception as error:  # a page that breaks the code is a failed page, not a failed job
-            response = {"error": f"{type(error).__name__}: {error}"}, []
+            response = {"error": error_with_type(error)}, []
         if response is not None:
             header, blobs = response
             _send(writer, {"id": request["id"], **header}, blobs)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
 from forager.processes.control import (
     Assignment,
-    Continue,
     Message,
-    Renewed,
     Stop,
     StopCause,
     Tick,
@@ -27,9 +25,6 @@ from forager.settings import Settings
 log = get_logger("processes")
 
 LOOK_INTERVAL = 0.5
-# the process itself cancels work that does not stop; a frozen one cannot
-PAUSE = Stop(StopCause.PAUSE)
-PAUSE_LIMIT = 10.0
 # importing takes a second, unless the machine is very busy
 START_LIMIT = 60.0
 # if our own loop stood still for this long, the silence of others means nothing
@@ -37,10 +32,7 @@ OWN_GAP = 5.0
 
 
 class SupervisedProcess:
-    """A child process with a control socket. `name` is how messages refer to it.
-
-    With `counts_run` its whole run has a time limit, otherwise each piece of its work.
-    """
+    """A child process with a control socket. `name` is how messages refer to it."""
 
     def __init__(
         self,
@@ -49,27 +41,25 @@ class SupervisedProcess:
         *,
         name: str,
         mark: str,
-        counts_run: bool = True,
         on_exit: Callable[[], None] = lambda: None,
         spare: StartedProcess | None = None,
+        preload: Sequence[str] = (),
     ) -> None:
-        """A `spare` process of the module is used if there is one and it still runs."""
+        """A `spare` process of the module is used if there is one and it still runs; another one
+        imports the modules in `preload` when it starts."""
         self.exited = asyncio.Event()
         self.kill_reason: str | None = None
-        # it ended itself because its lease was not renewed, which is not the fault of its work
+        # it ended itself because a lease was not renewed, which is not the fault of its work
         self.unrenewed = False
-        self.stop_sent: Stop | None = None
-        self.stop_sent_at: float | None = None
-        self.started = self.last_tick = self.last_progress = time.monotonic()
+        self.memory_mb = 0.0
+        self.started = self.last_tick = time.monotonic()
         self._name = name
-        self._counts_run = counts_run
         self._has_ticked = False
-        self._busy_for = 0.0
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
         self._incoming = self._outgoing = b""
         if spare is None or spare.is_assigned or spare.process.poll() is not None:
-            spare = StartedProcess(module, mark=mark)
+            spare = StartedProcess(module, mark=mark, preload=preload)
         spare.is_assigned = True
         self._control = spare.control
         try:
@@ -92,23 +82,12 @@ class SupervisedProcess:
         self._outgoing += encode(message)
         self._flush()
 
-    def renewed(self, at: float) -> None:
-        self.send(Renewed(at))
-
     def shows_life(self, within: float) -> bool:
         return not self.exited.is_set() and time.monotonic() - self.last_tick <= within
 
     def ask_to_stop(self, cause: StopCause) -> None:
-        stop = Stop(cause)
-        if self.stop_sent != stop:
-            self.stop_sent = stop
-            self.stop_sent_at = time.monotonic()
-            self.send(stop)
-
-    def carry_on(self) -> None:
-        if self.stop_sent is not None:
-            self.stop_sent = self.stop_sent_at = None
-            self.send(Continue())
+        """Ask for the end of all its work, and then its own."""
+        self.send(Stop(cause))
 
     def kill(self, reason: str | None = None) -> None:
         """End it and all it started at once, for the reason that the history will state."""
@@ -123,36 +102,30 @@ class SupervisedProcess:
 
     def forgive_silence(self) -> None:
         """Restart the counters: it was this process that did not run."""
-        self.last_tick = self.last_progress = time.monotonic()
+        self.last_tick = time.monotonic()
+
+    def enforce_limits(self, settings: Settings) -> None:
+        """Kill it if it exceeds a limit."""
+        reason = self.broken_limit(settings)
+        if reason is not None:
+            log.warning("process killed", pid=self.pid, reason=reason)
+            self.kill(reason)
 
     def broken_limit(self, settings: Settings) -> str | None:
         """The limit it has exceeded, as text for the history; None if there is none."""
         if self.exited.is_set():
             return None
-        now = time.monotonic()
         limit = settings.stall_limit if self._has_ticked else max(START_LIMIT, settings.stall_limit)
-        if now - self.last_tick > limit:
+        if time.monotonic() - self.last_tick > limit:
             return f"{self._name} was frozen: no sign of life for {limit:g} s (stall_limit)"
-        limit = settings.progress_limit
-        if now - self.last_progress > limit:
-            return f"{self._name} was stuck: no progress for {limit:g} s (progress_limit)"
-        return self._broken_time_limit(now, settings) or self._broken_memory_limit(settings)
+        return self._broken_memory_limit(settings.job_memory_limit_mb)
 
-    def _broken_time_limit(self, now: float, settings: Settings) -> str | None:
-        limit = settings.job_time_limit
-        busy_for = now - self.started if self._counts_run else self._busy_for
-        if limit is not None and busy_for > limit:
-            what = "run" if self._counts_run else "a task"
-            return f"{what} took longer than {limit:g} s (job_time_limit)"
-        if self.stop_sent == PAUSE and now - (self.stop_sent_at or now) > PAUSE_LIMIT:
-            return f"{self._name} did not pause within {PAUSE_LIMIT:g} s"
-        return None
-
-    def _broken_memory_limit(self, settings: Settings) -> str | None:
-        limit, memory = settings.job_memory_limit_mb, resident_mb(self.pid)
-        if memory <= limit:
+    def _broken_memory_limit(self, limit: int) -> str | None:
+        self.memory_mb = resident_mb(self.pid)
+        if self.memory_mb <= limit:
             return None
-        return f"{self._name} used {memory:.0f} MB, more than {limit} MB (job_memory_limit_mb)"
+        used = f"{self.memory_mb:.0f} MB"
+        return f"{self._name} used {used}, more than {limit} MB (job_memory_limit_mb)"
 
     # --- the socket ------------------------------------------------------------------------
 
@@ -189,10 +162,7 @@ class SupervisedProcess:
     def _note(self, message: Message) -> None:
         if isinstance(message, Tick):
             self._has_ticked = True
-            self._busy_for = message.busy_for or 0.0
             self.last_tick = time.monotonic()
-            if message.progress:
-                self.last_progress = self.last_tick
         elif isinstance(message, Unrenewed):
             self.unrenewed = True
 
@@ -217,8 +187,5 @@ async def watch_limits(
         for process in processes():
             if now - last_look > OWN_GAP:
                 process.forgive_silence()
-            reason = process.broken_limit(settings)
-            if reason is not None:
-                log.warning("process killed", pid=process.pid, reason=reason)
-                process.kill(reason)
+            process.enforce_limits(settings)
         last_look = now

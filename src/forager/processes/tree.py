@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 
 import psutil
 
@@ -45,20 +46,40 @@ def resident_mb(pid: int) -> float:
 
     A browser has a separate limit, and its processes share most of the memory they appear to use.
     """
+    return _resident(pid) / 2**20
+
+
+def _resident(pid: int) -> int:
     total = 0
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         total = process.memory_info().rss
-        for child in process.children():
+        for child in _children(process):
             if not _is_browser(child):
-                total += _rss(child) + sum(map(_rss, _descendants(child.pid)))
-    return total / 2**20
+                total += _resident(child.pid)
+    return total
 
 
-def _rss(process: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error):
-        return int(process.memory_info().rss)
-    return 0
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    """The children of a process, as Linux lists them for each of its threads.
+
+    psutil reads all processes of the machine for this, which takes 10 ms where there are hundreds.
+    """
+    lists = list(Path(f"/proc/{process.pid}/task").glob("*/children"))
+    if not lists:  # another system, or a kernel without these files
+        return process.children()
+    children = []
+    for listed in lists:
+        with contextlib.suppress(OSError):  # a thread that has ended
+            children += listed.read_text(encoding="ascii").split()
+    return [found for pid in children if (found := _process(int(pid))) is not None]
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None
 
 
 def _is_browser(process: psutil.Process) -> bool:

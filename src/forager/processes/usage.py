@@ -68,7 +68,7 @@ WALL_CLOCK_FACTOR = 30
 STOPPED_LIMIT = 5.0
 
 
-class Effort:
+class RequestUsage:
     """Time and memory that a process has spent on its current request."""
 
     def __init__(self) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 from forager.hints import Hint, action
 from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
-from forager.products.record import AlertRule
+from forager.products.product import AlertRule
 from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists

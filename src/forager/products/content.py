@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from forager.extract.product.record import Product, Variant, to_plain
+from forager.extract.product.product import Product, Variant, to_plain
 from forager.extract.text import clip, collapse, readable
 from forager.products.plausibility import Offer, PlainVariant
 from forager.products.validation import MAX_AMOUNT

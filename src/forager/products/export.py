@@ -13,7 +13,7 @@ from forager.errors import InvalidInput
 from forager.products.filters import Filters
 from forager.products.offers import MAX_OFFERS
 from forager.products.price_history import PriceEntry, percent
-from forager.products.record import ListedProduct
+from forager.products.product import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
 from forager.products.store import offers, prices
@@ -25,10 +25,11 @@ SMALL_CHUNK = 200
 
 NO_FILTERS = Filters()
 
-Progress = Callable[[int], None]
+Progress = Callable[[Sequence[int]], None]
+Count = Callable[[Sequence[int], int], None]
 
 
-class ExportFormat(StrEnum):
+class ProductsExportFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     PARQUET = "parquet"
@@ -43,10 +44,10 @@ class ExportContent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class ProductExport:
     """The content of an export: products, or their price changes or other offers."""
 
-    format: ExportFormat
+    format: ProductsExportFormat
     filters: Filters = NO_FILTERS
     content: ExportContent = ExportContent.PRODUCTS
     # of price changes
@@ -68,18 +69,18 @@ class Export:
         return {name: ALL_COLUMNS[name] for name in self.columns}
 
 
-async def export_size(database: Database, wanted: Export) -> int:
+async def export_size(database: Database, wanted: ProductExport) -> int:
     async with database.connection() as connection:
         return await store.count_products(connection, await resolved(connection, wanted.filters))
 
 
 async def export_products(
-    database: Database, wanted: Export, file: BinaryIO, progress: Progress = lambda _: None
+    database: Database, wanted: ProductExport, file: BinaryIO, progress: Progress = lambda _: None
 ) -> int:
-    """Write an export; return the number of rows."""
+    """Write an export; return the number of rows. `progress` gets the ids of products."""
     written = 0
 
-    def count(products: int, rows: int) -> None:
+    def count(products: Sequence[int], rows: int) -> None:
         nonlocal written
         written += rows
         progress(products)
@@ -91,20 +92,22 @@ async def export_products(
 
 
 async def export_stream(
-    database: Database, wanted: Export, count: Callable[[int, int], None] = lambda *_: None
+    database: Database, wanted: ProductExport, count: Count = lambda *_: None
 ) -> AsyncIterator[bytes]:
-    """The bytes of an export, oldest products first; `count` gets numbers of products and rows.
+    """The bytes of an export, oldest products first; `count` gets ids of products and a row count.
 
     A product that changes meanwhile is in it once, as it was when its turn came. Memory does not
     grow with the number of rows.
     """
-    async for part in file_parts(wanted.format, wanted.schema(), _rows(database, wanted, count)):
+    portions = export_portions(database, wanted, count)
+    async for part in file_parts(wanted.format, wanted.schema(), portions):
         yield part
 
 
-async def _rows(
-    database: Database, wanted: Export, count: Callable[[int, int], None]
+async def export_portions(
+    database: Database, wanted: ProductExport, count: Count = lambda *_: None
 ) -> AsyncIterator[list[Row]]:
+    """The rows of an export, a portion at a time."""
     columns = wanted.schema()
     limit = CHUNK if wanted.content is ExportContent.PRODUCTS else SMALL_CHUNK
     after = 0
@@ -116,14 +119,14 @@ async def _rows(
             rows = await _rows_of(connection, wanted, products)
         if products:
             yield [{name: row[name] for name in columns} for row in rows]
-            count(len(products), len(rows))
+            count([product.id for product in products], len(rows))
             after = products[-1].id
         if len(products) < limit:
             return
 
 
 async def _rows_of(
-    connection: Connection, wanted: Export, products: Sequence[ListedProduct]
+    connection: Connection, wanted: ProductExport, products: Sequence[ListedProduct]
 ) -> list[Row]:
     by_id = {product.id: product for product in products}
     if wanted.content is ExportContent.HISTORY:
@@ -188,7 +191,7 @@ ALL_COLUMNS = (
         (
             "mpn", "shop_product_id", "shop_variant_id", "final_url", "description",
             # as JSON
-            "variants", "problem_details", "evidence",
+            "variants", "problem_details", "evidence", "price_history",
             "language", "parser", "parser_version",
         ),
         "string",

@@ -14,13 +14,13 @@ import orjson
 
 from forager.db.cursor import LARGEST_ID, decode_values, encode_values, unknown_cursor
 from forager.errors import InvalidInput
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.products.content import CATEGORY_SEPARATOR
 
 
-class Order(StrEnum):
+class ProductOrder(StrEnum):
     NEWEST = "newest"
     UPDATED = "updated"
     NAME = "name"
@@ -43,6 +43,8 @@ class Filters:
     domain: str | None = None
     # content that changed at this time or later
     changed_since: datetime | None = None
+    # last seen before this time, and no longer tracked or not found by a later visit
+    not_seen_since: datetime | None = None
     has_problems: bool | None = None
     sku: str | None = None
     gtin: str | None = None
@@ -99,24 +101,24 @@ def _gtin(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListPlace:
     """The last row of a page: the value that it is ordered by, and its id."""
 
     value: datetime | Decimal | str | float | None
     id: int
 
 
-def encode_place(place: Place, *question: object) -> str:
+def encode_place(place: ListPlace, *question: object) -> str:
     """A cursor that is valid for the same question only."""
     value = None if place.value is None else str(place.value)
     return encode_values(_digest(question), value, place.id)
 
 
-def decode_place(cursor: str, *question: object, kinds: tuple[type, ...]) -> Place:
+def decode_place(cursor: str, *question: object, kinds: tuple[type, ...]) -> ListPlace:
     """The place that a list gave for this question; its value is of one of these types."""
     match decode_values(cursor):
         case [str(digest), str() | None as text, int(row_id)] if 0 <= row_id <= LARGEST_ID:
-            place = Place(_value(text, kinds), row_id)
+            place = ListPlace(_value(text, kinds), row_id)
         case _:
             raise unknown_cursor()
     if digest != _digest(question):

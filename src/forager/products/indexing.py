@@ -1,32 +1,23 @@
-"""Products as entries of a search engine, and queries for them.
-
-PostgreSQL checks every candidate again: a filter here only removes products that cannot match.
-"""
+"""Products as entries of a search engine, and queries for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import orjson
 
 from forager.index import kind
-from forager.index.engine import View
-from forager.index.kind import PRODUCTS, Entry, Kind
-from forager.index.tsquery import cut, engine_query, words_of
+from forager.index.engine import Found, IndexView
+from forager.index.kind import PRODUCTS, IndexEntry, IndexKind
+from forager.index.query import all_of, words_query
 from forager.outbox.message import Message
-from forager.products.content import CATEGORY_SEPARATOR, gtin_mark, sku_mark
 from forager.products.filters import Filters
 from forager.products.store import lists as store
-from forager.products.store.lists import IndexedProduct, Question
-
-# the precision of times in an engine
-TIME_STEP = timedelta(seconds=1)
-KEY_LENGTH = 500
+from forager.products.store.lists import IndexedProduct
 
 
-def entry_of(product: IndexedProduct) -> Entry:
+def entry_of(product: IndexedProduct) -> IndexEntry:
     body = {
         "product_id": product.id,
         "product_name": product.product_name,
@@ -41,26 +32,17 @@ def entry_of(product: IndexedProduct) -> Entry:
         "currency": product.currency,
         "availability": product.availability,
         "rating": None if product.rating is None else float(product.rating),
-        "brand_key": None if product.brand is None else _key(product.brand),
-        "category_steps": _steps(product.category or ""),
-        "words": words_of(product.words),
+        "sku": product.sku,
+        "gtin": product.gtin,
     }
-    return Entry(str(product.id), product.id, orjson.dumps(body))
+    return IndexEntry(str(product.id), product.id, orjson.dumps(body))
 
 
 def _gone(message: Message) -> list[str]:
     return [str(message.ref_id)]
 
 
-def _key(text: str) -> str:
-    return text.lower()[:KEY_LENGTH]
-
-
-def _steps(category: str) -> list[str]:
-    return [_key(step) for step in category.split(CATEGORY_SEPARATOR) if step]
-
-
-INDEXED_PRODUCTS = Kind(
+INDEXED_PRODUCTS = IndexKind(
     name=PRODUCTS,
     table="products",
     properties=kind.PRODUCT_FIELDS,
@@ -71,45 +53,37 @@ INDEXED_PRODUCTS = Kind(
 )
 
 
-async def candidates(
-    view: View, question: Question, filters: Filters, *, start: int, size: int
-) -> list[int]:
-    """Ids of products that may match, the best first."""
+async def find_products(
+    view: IndexView, typed: str, filters: Filters, *, size: int, after: Found | None
+) -> list[Found]:
+    """Products by id, the best first; a SKU or GTIN identifies one, which is the best."""
+    codes = [{"term": {name: {"value": typed, "boost": 100}}} for name in ("sku", "gtin")]
     query = {
         "bool": {
-            "must": [engine_query(question.match, "words")],
-            "filter": list(_filters(filters)),
+            "should": [words_query(typed, ("product_name^3", "text")), *codes],
+            "minimum_should_match": 1,
         }
     }
-    found = await view.find(query, ("product_id",), start=start, size=size)
-    return [product_id for (product_id,) in found]
+    return await view.find(
+        all_of(query, list(_filters(filters))),
+        ("product_id",),
+        size=size,
+        after=after,
+        newest_first=True,
+    )
 
 
 def _filters(filters: Filters) -> Iterator[dict[str, Any]]:
+    """Filters that leave few entries; PostgreSQL checks all of them again."""
     if filters.domain_ids:
         yield {"terms": {"domain_id": list(filters.domain_ids)}}
     if filters.brand is not None:
-        yield {"term": {"brand_key": _key(filters.brand)}}
-    for step in _steps(filters.category or ""):
-        yield {"term": {"category_steps": step}}
+        yield {"term": {"brand.code": filters.brand}}
     if filters.availability:
         yield {"terms": {"availability": list(filters.availability)}}
     if filters.currency is not None:
         yield {"term": {"currency": filters.currency}}
-    yield from _ranges(filters)
-    if filters.sku is not None:
-        yield {"term": {"words": cut(sku_mark(filters.sku))}}
-    if filters.gtin is not None:
-        yield {"term": {"words": cut(gtin_mark(filters.gtin))}}
-
-
-def _ranges(filters: Filters) -> Iterator[dict[str, Any]]:
     if filters.min_price is not None:
         yield {"range": {"price": {"gte": float(filters.min_price)}}}
     if filters.max_price is not None:
         yield {"range": {"price": {"lte": float(filters.max_price)}}}
-    if filters.min_rating is not None:
-        yield {"range": {"rating": {"gte": float(filters.min_rating)}}}
-    if filters.changed_since is not None:
-        since = filters.changed_since - TIME_STEP
-        yield {"range": {"updated_at": {"gte": since.isoformat()}}}

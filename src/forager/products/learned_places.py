@@ -14,7 +14,7 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
 from forager.extract.product.places import LearnedPlace
-from forager.products.store.records import ShownPrice, select_shown_prices
+from forager.products.store.products import ShownPrice, select_shown_prices
 
 # recent pages that decide about a path, and pages that are searched between two updates
 WINDOW = 20

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
-from forager.extract.urls import Refusal, normalise
+from forager.extract.urls import Refusal, normalize
 from forager.hints import Hint, action
 from forager.images.files import open_image_files
 from forager.images.store import images as image_store
 from forager.images.store.images import StoredImage
-from forager.products.store import records as store
+from forager.products.store import products as store
 from forager.settings import Settings
 
 _LARGEST_ID = 2**63 - 1
@@ -26,7 +26,7 @@ async def find_product(connection: Connection, which: str) -> int:
         if product_id > _LARGEST_ID or not await store.product_exists(connection, product_id):
             raise unknown_product(which)
         return product_id
-    address = normalise(text)
+    address = normalize(text)
     if isinstance(address, Refusal):
         raise InvalidInput(f"{text[:200]!r} is neither the id nor the URL of a product")
     found = await store.select_product_id(connection, url_hash(address))

@@ -9,12 +9,12 @@ from decimal import Decimal
 
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
-from forager.extract.product.record import GONE
+from forager.extract.product.product import GONE
 from forager.extract.product.wording import gtin_of
 from forager.hints import Hint, action
 from forager.products.lookup import find_product
 from forager.products.price_history import percent
-from forager.products.record import ListedProduct
+from forager.products.product import ListedProduct
 from forager.products.store import lists
 from forager.products.store import offers as store
 

@@ -5,7 +5,7 @@ Each visit moves a product's price in one of these ways:
     ABSENT      the page has no price, and none was known
     ACCEPTED    the price is plausible, and taken
     REFUSED     the price can never be right here; the known one stays
-    HELD        the price is doubtful; the known one stays, and the doubt is remembered
+    UNCONFIRMED the price is doubtful; the known one stays, and the doubt is remembered
     CONFIRMED   the same doubtful price stands on a later page: it is taken
 
 A doubt ends when it is confirmed, or when a later page shows a plausible price.
@@ -20,8 +20,8 @@ from enum import StrEnum
 from typing import Any
 
 from forager.extract.product.price import plain
-from forager.extract.product.record import GONE
-from forager.products.validation import Held, Problem, Severity
+from forager.extract.product.product import GONE, Availability
+from forager.products.validation import FieldViolation, Severity, UnconfirmedValue
 
 # a larger change must be seen twice before it is accepted
 LARGEST_STEP = 10
@@ -31,7 +31,7 @@ _MANY_NINES = Decimal("99999")
 # nines that are no price in any currency
 _ABSURD_NINES = Decimal(9_999_999)
 # of stored values of variants that wait for confirmation
-_HELD_LENGTH = 1_000
+_VALUE_LENGTH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Standing(StrEnum):
     ABSENT = "absent"
     ACCEPTED = "accepted"
     REFUSED = "refused"
-    HELD = "held"
+    UNCONFIRMED = "held"
     CONFIRMED = "confirmed"
 
 
@@ -58,43 +58,45 @@ class Past:
 
     offer: Offer = Offer()
     # by field: values that wait for confirmation
-    held: Mapping[str, Held] = field(default_factory=dict)
+    unconfirmed: Mapping[str, UnconfirmedValue] = field(default_factory=dict)
     variants: Sequence[PlainVariant] = ()
+    # where the price was read
+    price_origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class OfferCheck:
     """The offer to store, how its price was decided, and the problems."""
 
     offer: Offer
     standing: Standing
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[FieldViolation, ...] = ()
     variants: Sequence[PlainVariant] = ()
 
 
-def judge(
+def check_offer(
     seen: Offer,
     past: Past,
     *,
     page: str | None = None,
     domain_currency: str | None = None,
     impossible: Set[str] = frozenset(),
-) -> Judged:
+) -> OfferCheck:
     """Decide about one visit. `page` names what was read: reading it again confirms nothing.
 
     `impossible` are the fields whose values broke a rule and are missing for that: what is known
     of them stays, however often they come.
     """
-    availability, about_stock = _judge_availability(seen, past, page, impossible)
+    availability, about_stock = _check_availability(seen, past, page, impossible)
     if {"price", "currency"} & impossible:
         money, standing, about_price = _keep_money(seen, past, domain_currency, impossible)
     else:
-        money, standing, about_price = _judge_money(seen, past, page, domain_currency)
+        money, standing, about_price = _check_money(seen, past, page, domain_currency)
     offer = replace(money, availability=availability)
-    return Judged(offer, standing, (*about_price, *about_stock))
+    return OfferCheck(offer, standing, (*about_price, *about_stock))
 
 
-_Money = tuple[Offer, Standing, tuple[Problem, ...]]
+_Money = tuple[Offer, Standing, tuple[FieldViolation, ...]]
 
 # --- money -----------------------------------------------------------------------------------
 
@@ -108,54 +110,54 @@ def _keep_money(
     return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, ()
 
 
-def _judge_money(seen: Offer, past: Past, page: str | None, domain_currency: str | None) -> _Money:
+def _check_money(seen: Offer, past: Past, page: str | None, domain_currency: str | None) -> _Money:
     seen, problems = _with_currency(seen, past.offer, domain_currency)
     if refusal := _refusal(seen, domain_currency):
         return past.offer, Standing.REFUSED, (refusal,)
     doubt = _doubt(seen, past.offer)
     if doubt is None:
         return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, problems
-    before = past.held.get("price")
-    now = Held(_as_text(seen), page)
+    before = past.unconfirmed.get("price")
+    now = UnconfirmedValue(_as_text(seen), page)
     if before is not None and _confirms(now, before):
         return seen, Standing.CONFIRMED, problems
     # a page that is parsed again keeps its first time
     waiting = before if before is not None and before.value == now.value else now
-    return past.offer, Standing.HELD, (replace(doubt, held=waiting), *problems)
+    return past.offer, Standing.UNCONFIRMED, (replace(doubt, unconfirmed=waiting), *problems)
 
 
-def _refusal(seen: Offer, domain_currency: str | None) -> Problem | None:
+def _refusal(seen: Offer, domain_currency: str | None) -> FieldViolation | None:
     if seen.price is not None and seen.price >= _ABSURD_NINES and _is_placeholder(seen.price):
         message = f"{plain(seen.price)} is no price, however often it is shown"
-        return Problem("price", "placeholder", message, Severity.ERROR)
+        return FieldViolation("price", "placeholder", message, Severity.ERROR)
     if seen.price is None or domain_currency in (None, seen.currency):
         return None
     message = f"the price is in {seen.currency}; the domain's currency is {domain_currency}"
-    return Problem("currency", "domain", message, Severity.ERROR)
+    return FieldViolation("currency", "domain", message, Severity.ERROR)
 
 
-def _doubt(seen: Offer, known: Offer) -> Problem | None:
+def _doubt(seen: Offer, known: Offer) -> FieldViolation | None:
     """Why an offer is not accepted at once."""
     if seen.price is None:
         return _doubt_absence(seen, known)
     if known.price is not None and None not in (seen.currency, known.currency):
         if seen.currency != known.currency:
             message = f"the currency was {known.currency}, and is {seen.currency} now"
-            return Problem("currency", "changed", message, Severity.DOUBT)
+            return FieldViolation("currency", "changed", message, Severity.DOUBT)
         if not known.price / LARGEST_STEP <= seen.price <= known.price * LARGEST_STEP:
             message = f"the price was {plain(known.price)}, and is {plain(seen.price)} now"
-            return Problem("price", "step", message, Severity.DOUBT)
+            return FieldViolation("price", "step", message, Severity.DOUBT)
     if seen.price != known.price and _is_placeholder(seen.price):
         message = f"{plain(seen.price)} is what shops write where there is no price yet"
-        return Problem("price", "placeholder", message, Severity.DOUBT)
+        return FieldViolation("price", "placeholder", message, Severity.DOUBT)
     return None
 
 
-def _doubt_absence(seen: Offer, known: Offer) -> Problem | None:
-    if known.price is None or seen.availability in GONE:
+def _doubt_absence(seen: Offer, known: Offer) -> FieldViolation | None:
+    if known.price is None or seen.availability in (*GONE, Availability.ON_REQUEST):
         return None
     message = f"the price was {plain(known.price)}, and the page shows none now"
-    return Problem("price", "vanished", message, Severity.DOUBT)
+    return FieldViolation("price", "vanished", message, Severity.DOUBT)
 
 
 def _is_placeholder(price: Decimal) -> bool:
@@ -167,7 +169,7 @@ def _is_placeholder(price: Decimal) -> bool:
 
 def _with_currency(
     seen: Offer, known: Offer, domain_currency: str | None
-) -> tuple[Offer, tuple[Problem, ...]]:
+) -> tuple[Offer, tuple[FieldViolation, ...]]:
     """Add the currency of the domain, or the last known one, to a price without a currency."""
     if seen.price is None or seen.currency is not None:
         return seen, ()
@@ -175,10 +177,10 @@ def _with_currency(
         return replace(seen, currency=domain_currency), ()
     if known.currency is not None:
         message = f"the page names no currency; it was {known.currency} before"
-        problem = Problem("currency", "missing", message, Severity.WARNING)
+        problem = FieldViolation("currency", "missing", message, Severity.WARNING)
         return replace(seen, currency=known.currency), (problem,)
     message = "the page names no currency"
-    return seen, (Problem("currency", "missing", message, Severity.WARNING),)
+    return seen, (FieldViolation("currency", "missing", message, Severity.WARNING),)
 
 
 # a stored variant: its amounts are text
@@ -192,9 +194,9 @@ def variant_key(variant: PlainVariant) -> str | None:
     return next((key[:_KEY_LENGTH] for key in keys if key), None)
 
 
-def judge_variants(
+def check_variants(
     seen: Sequence[PlainVariant], past: Past, *, page: str | None = None
-) -> tuple[list[PlainVariant], tuple[Problem, ...]]:
+) -> tuple[list[PlainVariant], tuple[FieldViolation, ...]]:
     """The variants to store: one whose price changes too much keeps the known price."""
     known = {variant_key(each): each for each in past.variants}
     doubted = {
@@ -203,17 +205,17 @@ def judge_variants(
     }  # fmt: skip
     if not doubted:
         return list(seen), ()
-    words = [
+    reasons = [
         f"{key} was {plain(Decimal(known[key]['price']))}, and is {plain(Decimal(v['price']))}"
         for key, v in doubted.items()
     ]
-    now = Held("; ".join(sorted(words))[:_HELD_LENGTH], page)
-    before = past.held.get("variants")
+    now = UnconfirmedValue("; ".join(sorted(reasons))[:_VALUE_LENGTH], page)
+    before = past.unconfirmed.get("variants")
     if before is not None and _confirms(now, before):
         return list(seen), ()
     waiting = before if before is not None and before.value == now.value else now
-    message = f"the price of {words[0][:_HELD_LENGTH]} now"
-    problem = Problem("variants", "step", message, Severity.DOUBT, waiting)
+    message = f"the price of {reasons[0][:_VALUE_LENGTH]} now"
+    problem = FieldViolation("variants", "step", message, Severity.DOUBT, waiting)
     return [known[key] if (key := variant_key(v)) in doubted else v for v in seen], (problem,)
 
 
@@ -225,24 +227,24 @@ def _moves_too_far(known: PlainVariant, seen: PlainVariant) -> bool:
     return same and not old / LARGEST_STEP <= new <= old * LARGEST_STEP
 
 
-def _judge_availability(
+def _check_availability(
     seen: Offer, past: Past, page: str | None, impossible: Set[str]
-) -> tuple[str | None, tuple[Problem, ...]]:
+) -> tuple[str | None, tuple[FieldViolation, ...]]:
     """Accept an availability at once, and a missing one when it is missing again."""
-    known, before = past.offer.availability, past.held.get("availability")
+    known, before = past.offer.availability, past.unconfirmed.get("availability")
     if "availability" in impossible:
         return known, ()
-    now = Held(None, page)
+    now = UnconfirmedValue(None, page)
     if seen.availability is not None or known is None:
         return seen.availability, ()
     if before is not None and _confirms(now, before):
         return None, ()
     message = f"the page says nothing of stock; it was {known} before"
-    problem = Problem("availability", "missing", message, Severity.WARNING, before or now)
+    problem = FieldViolation("availability", "missing", message, Severity.WARNING, before or now)
     return known, (problem,)
 
 
-def _confirms(now: Held, before: Held) -> bool:
+def _confirms(now: UnconfirmedValue, before: UnconfirmedValue) -> bool:
     """Whether another page shows the same value; without an archive, every visit does."""
     return now.value == before.value and (now.page is None or now.page != before.page)
 

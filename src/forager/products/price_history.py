@@ -9,7 +9,7 @@ from decimal import Decimal
 from forager.db.cursor import Page, check_limit, page_of
 from forager.db.database import Database
 from forager.extract.text import storable
-from forager.products.filters import Filters, Place, decode_place, encode_place
+from forager.products.filters import Filters, ListPlace, decode_place, encode_place
 from forager.products.lookup import find_product
 from forager.products.service import resolved
 from forager.products.store import prices as store
@@ -46,7 +46,7 @@ async def price_history(
     return page_of(
         found,
         limit,
-        lambda last: encode_place(Place(last.recorded_at, last.id), product_id, variant, since),
+        lambda last: encode_place(ListPlace(last.recorded_at, last.id), product_id, variant, since),
     )
 
 

@@ -15,13 +15,14 @@ from urllib.parse import urlsplit
 from forager.db.database import Connection
 from forager.extract.hosts import host_of
 from forager.extract.keys import url_hash
-from forager.extract.product.record import Product
-from forager.extract.urls import Refusal, normalise
+from forager.extract.product.product import Product
+from forager.extract.urls import Refusal, normalize
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
+from forager.products.identity import identity_of, may_be_merged
 from forager.products.store import redirects as store
 from forager.products.store.redirects import KnownIdentity
-from forager.products.visit import ReadPage
+from forager.products.visit import ParsedPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Redirected:
 
 
 async def follow_redirects(
-    connection: Connection, pages: Sequence[ReadPage]
-) -> tuple[list[ReadPage], list[Redirected]]:
+    connection: Connection, pages: Sequence[ParsedPage]
+) -> tuple[list[ParsedPage], list[Redirected]]:
     """The pages with the URLs of their products, and those that lead to another page."""
     ends = {page.url_hash: end for page in pages if (end := _end(page)) is not None}
     if not ends:
@@ -53,32 +54,35 @@ async def follow_redirects(
             continue
         final_hash = url_hash(end.url)
         moved.append(Redirected(page.url, page.url_hash, final_hash, before.id if before else None))
+        if before is not None:
+            # the next one that leads there would be merged with it
+            known.setdefault(final_hash, before)
         followed.append(replace(page, url=end.url, url_hash=final_hash, final_url=None))
     await _rename(connection, moved, {page.url_hash: page.url for page in followed})
     return followed, moved
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _RedirectEnd:
     """Another URL of a page: the end of its redirects, or its canonical URL."""
 
     url: str
     is_canonical: bool = False
 
 
-def _end(page: ReadPage) -> _End | None:
+def _end(page: ParsedPage) -> _RedirectEnd | None:
     """The URL to store a product page at, if it is another one of the same host."""
     if page.product is None or page.role != "active":
         return None
     canonical = _other_url(page, page.canonical)
     if canonical is not None and _names_same_page(page.final_url or page.url, canonical):
-        return _End(canonical, is_canonical=True)
+        return _RedirectEnd(canonical, is_canonical=True)
     final = _other_url(page, page.final_url)
-    return None if final is None else _End(final)
+    return None if final is None else _RedirectEnd(final)
 
 
-def _other_url(page: ReadPage, url: str | None) -> str | None:
-    end = None if url is None else normalise(url)
+def _other_url(page: ParsedPage, url: str | None) -> str | None:
+    end = None if url is None else normalize(url)
     if end is None or isinstance(end, Refusal) or url_hash(end) == page.url_hash:
         return None
     return end if _shop(end) == _shop(page.url) else None
@@ -91,16 +95,23 @@ def _names_same_page(url: str, canonical: str) -> bool:
 
 
 def _leads_there(
-    end: _End, page: ReadPage, before: KnownIdentity | None, known: dict[bytes, KnownIdentity]
+    end: _RedirectEnd,
+    page: ParsedPage,
+    before: KnownIdentity | None,
+    known: dict[bytes, KnownIdentity],
 ) -> bool:
     product, final_hash = page.product, url_hash(end.url)
     if not _is_same(before, final_hash, product):
         return False
+    there = known.get(final_hash)
+    if before is not None and there is not None and there.id != before.id:
+        identity = identity_of(product)
+        if identity is None or not may_be_merged(before.identity, identity):
+            return False
     if not end.is_canonical:
         return True
     if product is None or product.gtin is None:
         return False
-    there = known.get(final_hash)
     if there is None:
         # of several such pages in a batch, the first one decides
         known[final_hash] = KnownIdentity.of_page(final_hash, product)

@@ -14,34 +14,52 @@ from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
-from forager.index.engine import Engine, View, answer
+from forager.index.engine import Found, IndexView, SearchEngine, answer
 from forager.index.kind import PRODUCTS, WINDOW, IndexMissing
 from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
-from forager.products.filters import Filters, Place, decode_place, encode_place
-from forager.products.indexing import candidates
-from forager.products.record import ListedProduct
-from forager.products.service import resolved
+from forager.products.filters import Filters, ListPlace, ProductOrder, decode_place, encode_place
+from forager.products.indexing import find_products
+from forager.products.product import ListedProduct
+from forager.products.service import list_products, resolved
 from forager.products.store import lists as store
-from forager.products.store.lists import Question, Ranked
+from forager.products.store.lists import Question
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalog: at most this many products are compared
 CAP = 2_000
-# candidates that are requested of an engine, as long as too few match
-WINDOWS = (2_500, 6_000, WINDOW)
+# products that are requested of an engine at a time
+PORTION = 250
 # PostgreSQL's query tree of a query that no index can answer: only excluded words
 _EVERYTHING = "T"
 _CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
 
 
 @dataclass(frozen=True, slots=True)
-class SearchPage:
+class ProductSearchPage:
     """The best products first. `capped`: more matched than were compared."""
 
     items: list[ListedProduct]
     next_cursor: str | None
     capped: bool = False
     note: str | None = None
+
+
+async def list_or_search(
+    database: Database,
+    words: str | None,
+    wanted: Filters,
+    order: ProductOrder | None = None,
+    *,
+    cursor: str | None,
+    limit: int,
+    engine: SearchEngine | None = None,
+) -> ProductSearchPage:
+    """Products that match all filters, in this order; with words, the best match first."""
+    if words is None:
+        order = order or ProductOrder.NEWEST
+        page = await list_products(database, wanted, order=order, cursor=cursor, limit=limit)
+        return ProductSearchPage(page.items, page.next_cursor)
+    return await search_products(database, words, wanted, cursor=cursor, limit=limit, engine=engine)
 
 
 async def search_products(
@@ -51,11 +69,12 @@ async def search_products(
     *,
     cursor: str | None = None,
     limit: int = 20,
-    engine: Engine | None = None,
-) -> SearchPage:
+    engine: SearchEngine | None = None,
+) -> ProductSearchPage:
     """Find products by words, "phrases", -without, or; by SKU and GTIN as well.
 
-    With an engine that cannot be used, PostgreSQL answers, and the page's note says so.
+    An engine ranks the products that it finds; PostgreSQL checks that they exist and match the
+    filters. With an engine that cannot be used, PostgreSQL answers, and the page's note says so.
     """
     check_limit(limit)
     typed = collapse(storable(words))[:MAX_CHARACTERS]
@@ -63,64 +82,78 @@ async def search_products(
         wanted = await resolved(connection, filters)
         question = await _question(connection, typed)
         if question is None:
-            return SearchPage([], None, note="There is no word in it that could be looked for.")
-        after = None if cursor is None else decode_place(cursor, wanted, typed, kinds=(float,))
-        search = _Search(connection, wanted, question, after, limit + 1)
+            return ProductSearchPage(
+                [], None, note="There is no word in it that could be looked for."
+            )
+        search = _Search(connection, wanted, typed, question, cursor, limit + 1)
         try:
             found = await answer(connection, engine, PRODUCTS, search.run, is_last=False)
         except IndexMissing:
             found = await answer(connection, engine, PRODUCTS, search.run, is_last=True)
-        (ranked, capped), trouble = found
-        shown = ranked[:limit]
-        products = await store.select_listed(connection, [hit.id for hit in shown])
-    more = len(ranked) > limit
-    last = Place(shown[-1].score, shown[-1].id) if more else None
-    return SearchPage(
-        items=[products[hit.id] for hit in shown if hit.id in products],
-        next_cursor=None if last is None else encode_place(last, wanted, typed),
+        (places, capped, ranking), note = found
+        shown = places[:limit]
+        products = await store.select_listed(connection, [place.id for place in shown])
+    more = len(places) > limit
+    return ProductSearchPage(
+        items=[products[place.id] for place in shown if place.id in products],
+        next_cursor=encode_place(shown[-1], wanted, typed, ranking) if more else None,
         capped=capped,
-        note=trouble,
+        note=note,
     )
+
+
+# the best products, whether more match than were compared, and who ranked them: the scores of one
+# are no places in the ranking of the other
+_Ranking = tuple[Sequence[ListPlace], bool, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search among all products, or among the candidates of an engine."""
+    """One search, by an engine or by PostgreSQL."""
 
     connection: Connection
     filters: Filters
+    typed: str
     question: Question
-    after: Place | None
+    cursor: str | None
     limit: int
 
-    async def run(self, view: View | None) -> tuple[list[Ranked], bool]:
-        """The best products, and whether more match than were compared."""
-        return await self.rank() if view is None else await self.among(view)
+    async def run(self, view: IndexView | None) -> _Ranking:
+        return await self._rank() if view is None else await self._ask(view)
 
-    async def rank(self, among: Sequence[int] | None = None) -> tuple[list[Ranked], bool]:
+    def _after(self, ranking: str) -> ListPlace | None:
+        if self.cursor is None:
+            return None
+        return decode_place(self.cursor, self.filters, self.typed, ranking, kinds=(float,))
+
+    async def _rank(self) -> _Ranking:
         ranked = await store.rank_products(
             self.connection,
             self.filters,
             self.question,
-            after=self.after,
+            after=self._after("postgres"),
             cap=CAP,
             limit=self.limit,
-            among=among,
         )
-        return ranked, bool(ranked) and ranked[0].matched >= CAP
+        places = [ListPlace(hit.score, hit.id) for hit in ranked]
+        return places, bool(ranked) and ranked[0].matched >= CAP, "postgres"
 
-    async def among(self, view: View) -> tuple[list[Ranked], bool]:
-        """Request more until enough match, none are left, or the limit is reached."""
-        offered: list[int] = []
-        ranked: list[Ranked] = []
-        for end in WINDOWS:
-            offered += await candidates(
-                view, self.question, self.filters, start=len(offered), size=end - len(offered)
-            )
-            ranked, capped = await self.rank([*view.unsent, *offered])
-            if capped or len(offered) < end:
-                return ranked, capped
-        return ranked, True
+    async def _ask(self, view: IndexView) -> _Ranking:
+        """Ask the engine for more until enough are visible, or none are left."""
+        last = self._after("engine")
+        after = None if last is None else Found(float(str(last.value)), (last.id,))
+        places: list[ListPlace] = []
+        read = 0
+        while read < WINDOW:
+            found = await find_products(view, self.typed, self.filters, size=PORTION, after=after)
+            ids = [each.ids[0] for each in found]
+            visible = await store.select_visible(self.connection, ids, self.filters)
+            places += [ListPlace(e.score, e.ids[0]) for e in found if e.ids[0] in visible]
+            read += len(found)
+            if len(found) < PORTION or len(places) >= self.limit:
+                return places[: self.limit], False, "engine"
+            after = found[-1]
+        return places, True, "engine"
 
 
 async def _question(connection: Connection, typed: str) -> Question | None:

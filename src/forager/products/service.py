@@ -13,37 +13,38 @@ from forager.db.database import Connection, Database
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.products.filters import (
     Filters,
-    Order,
-    Place,
+    ListPlace,
+    ProductOrder,
     checked,
     decode_place,
     encode_place,
 )
 from forager.products.lookup import find_product, unknown_product
-from forager.products.record import (
+from forager.products.product import (
     AttemptRecord,
     ExtractionRecord,
     ImageRecord,
     ListedProduct,
     ProductRecord,
 )
-from forager.products.store import counts, lists, prices, records
-from forager.products.store.counts import Counts, Share
+from forager.products.store import counts, lists, prices, products
+from forager.products.store.counts import CatalogCounts, Share
 from forager.products.store.prices import PriceSummary
 from forager.products.store.redirects import select_aliases
+from forager.products.store.replacements import Replacement, select_replacement
 
 # newest attempts and extractions of a product
 SHOWN = 10
 SHOWN_DOMAINS = 20
 
-_BY_PRICE = (Order.CHEAPEST, Order.DEAREST)
+_BY_PRICE = (ProductOrder.CHEAPEST, ProductOrder.DEAREST)
 # the types of values that rows are ordered by; products without a price come last
-_VALUES: dict[Order, tuple[type, ...]] = {
-    Order.NEWEST: (datetime,),
-    Order.UPDATED: (datetime,),
-    Order.NAME: (str,),
-    Order.CHEAPEST: (Decimal, NoneType),
-    Order.DEAREST: (Decimal, NoneType),
+_VALUES: dict[ProductOrder, tuple[type, ...]] = {
+    ProductOrder.NEWEST: (datetime,),
+    ProductOrder.UPDATED: (datetime,),
+    ProductOrder.NAME: (str,),
+    ProductOrder.CHEAPEST: (Decimal, NoneType),
+    ProductOrder.DEAREST: (Decimal, NoneType),
 }
 
 
@@ -51,7 +52,7 @@ async def list_products(
     database: Database,
     filters: Filters | None = None,
     *,
-    order: Order = Order.NEWEST,
+    order: ProductOrder = ProductOrder.NEWEST,
     cursor: str | None = None,
     limit: int = 20,
 ) -> Page[ListedProduct]:
@@ -67,7 +68,11 @@ async def list_products(
 
 
 async def _select(
-    connection: Connection, filters: Filters, order: Order, after: Place | None, limit: int
+    connection: Connection,
+    filters: Filters,
+    order: ProductOrder,
+    after: ListPlace | None,
+    limit: int,
 ) -> list[ListedProduct]:
     if order not in _BY_PRICE:
         return await lists.select_products(connection, filters, order, after=after, limit=limit)
@@ -84,15 +89,15 @@ async def _select(
     return found
 
 
-def _place(last: ListedProduct, order: Order) -> Place:
-    values: dict[Order, datetime | Decimal | str | None] = {
-        Order.NEWEST: last.created_at,
-        Order.UPDATED: last.updated_at,
-        Order.NAME: last.name[:200],
-        Order.CHEAPEST: last.price,
-        Order.DEAREST: last.price,
+def _place(last: ListedProduct, order: ProductOrder) -> ListPlace:
+    values: dict[ProductOrder, datetime | Decimal | str | None] = {
+        ProductOrder.NEWEST: last.created_at,
+        ProductOrder.UPDATED: last.updated_at,
+        ProductOrder.NAME: last.name[:200],
+        ProductOrder.CHEAPEST: last.price,
+        ProductOrder.DEAREST: last.price,
     }
-    return Place(values[order], last.id)
+    return ListPlace(values[order], last.id)
 
 
 async def resolved(connection: Connection, filters: Filters | None) -> Filters:
@@ -111,6 +116,8 @@ class ProductDetails:
     product: ProductRecord
     # URLs that redirect to it
     aliases: list[str]
+    # the other product that its page shows now
+    replacement: Replacement | None
     images: list[ImageRecord]
     history: PriceSummary
     attempts: list[AttemptRecord]
@@ -120,17 +127,18 @@ class ProductDetails:
 async def show_product(database: Database, which: str) -> ProductDetails:
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
-        product = await records.select_product(connection, product_id)
+        product = await products.select_product(connection, product_id)
         if product is None:
             raise unknown_product(which)
         task_id = product.task_id or 0
         return ProductDetails(
             product=product,
             aliases=await select_aliases(connection, product_id),
-            images=await records.select_images(connection, product_id),
+            replacement=await select_replacement(connection, product_id),
+            images=await products.select_images(connection, product_id),
             history=await prices.select_summary(connection, product_id),
-            attempts=await records.select_attempts(connection, task_id, SHOWN),
-            extractions=await records.select_extractions(connection, task_id, SHOWN),
+            attempts=await products.select_attempts(connection, task_id, SHOWN),
+            extractions=await products.select_extractions(connection, task_id, SHOWN),
         )
 
 
@@ -138,7 +146,7 @@ async def show_product(database: Database, which: str) -> ProductDetails:
 class Stats:
     """Numbers of all products; pairs of a value and its number, largest first."""
 
-    counts: Counts
+    counts: CatalogCounts
     availability: list[tuple[str | None, int]]
     currencies: list[tuple[str | None, int]]
     largest_domains: list[tuple[str | None, int]]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from forager.extract.product.currency import ISO_CODES
-from forager.extract.product.record import Availability, Product, ProductImage, Variant
+from forager.extract.product.product import Availability, Product, ProductImage, Variant
 from forager.extract.product.wording import gtin_of
 from forager.extract.softerror import soft_error
 from forager.extract.text import clip, collapse, readable
@@ -39,7 +39,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class UnconfirmedValue:
     """A value that waits for confirmation; `page` is where it was first seen."""
 
     value: str | None
@@ -47,14 +47,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FieldViolation:
     """One violation of a rule."""
 
     field: str
     rule: str
     message: str
     severity: Severity
-    held: Held | None = None
+    unconfirmed: UnconfirmedValue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class Checked:
     """A product without its impossible values, and the problems."""
 
     product: Product
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[FieldViolation, ...] = ()
     # why the page is not a product
     incomplete: str | None = None
 
 
 def check(product: Product) -> Checked:
     """Check every field; never raises an error."""
-    problems: list[Problem] = []
+    problems: list[FieldViolation] = []
     for field, rule in _RULES:
         value = getattr(product, field)
         if value is None:
@@ -86,7 +86,7 @@ def check(product: Product) -> Checked:
     return Checked(product, (*about_name, *problems), incomplete)
 
 
-_Verdict = tuple[Any, Problem | None]
+_Verdict = tuple[Any, FieldViolation | None]
 
 
 def _amount(field: str) -> Callable[[object], _Verdict]:
@@ -144,7 +144,7 @@ _RULES: tuple[tuple[str, Callable[[object], _Verdict]], ...] = (
 )
 
 
-def _check_list_price(product: Product) -> tuple[Product, list[Problem]]:
+def _check_list_price(product: Product) -> tuple[Product, list[FieldViolation]]:
     price, list_price = product.price, product.list_price
     if price is None or list_price is None or list_price >= price:
         return product, []
@@ -154,7 +154,7 @@ def _check_list_price(product: Product) -> tuple[Product, list[Problem]]:
 
 def _check_images(
     images: tuple[ProductImage, ...],
-) -> tuple[tuple[ProductImage, ...], list[Problem]]:
+) -> tuple[tuple[ProductImage, ...], list[FieldViolation]]:
     good = tuple(image for image in images if _is_web_address(image.url))
     bad = len(images) - len(good)
     if not bad:
@@ -164,7 +164,7 @@ def _check_images(
     return good, [_warning("images", "address", f"{_quote(first)}{others}: not a web address")]
 
 
-def _check_variants(variants: tuple[Variant, ...]) -> list[Problem]:
+def _check_variants(variants: tuple[Variant, ...]) -> list[FieldViolation]:
     """Invalid prices of variants, which are not stored."""
     bad = [v.price for v in variants if v.price is not None and not _is_amount(v.price)]
     if not bad:
@@ -217,7 +217,7 @@ def is_turned_away(name: str) -> bool:
     return blocked or soft_error(name, (), 0) is not None
 
 
-def _check_name(product: Product) -> tuple[str | None, list[Problem]]:
+def _check_name(product: Product) -> tuple[str | None, list[FieldViolation]]:
     """Why the page is not a product, and the problems."""
     name = collapse(readable(product.name)) if isinstance(product.name, str) else ""
     known_otherwise = product.price is not None or bool(product.sku)
@@ -238,12 +238,12 @@ def _check_name(product: Product) -> tuple[str | None, list[Problem]]:
     return None, []
 
 
-def _error(field: str, rule: str, message: str) -> Problem:
-    return Problem(field, rule, message, Severity.ERROR)
+def _error(field: str, rule: str, message: str) -> FieldViolation:
+    return FieldViolation(field, rule, message, Severity.ERROR)
 
 
-def _warning(field: str, rule: str, message: str) -> Problem:
-    return Problem(field, rule, message, Severity.WARNING)
+def _warning(field: str, rule: str, message: str) -> FieldViolation:
+    return FieldViolation(field, rule, message, Severity.WARNING)
 
 
 def _quote(value: object) -> str:

@@ -12,7 +12,7 @@ import orjson
 
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
-from forager.extract.product.record import FieldName, Product, to_plain
+from forager.extract.product.product import FieldName, Product, to_plain
 from forager.parsers.reading import Parsed
 from forager.products.content import (
     SKU_LENGTH,
@@ -24,12 +24,14 @@ from forager.products.content import (
     text,
     variants_of,
 )
-from forager.products.plausibility import Judged, Past, judge, judge_variants
-from forager.products.store.records import NewExtraction
-from forager.products.store.writes import KnownProduct, ProductRow
-from forager.products.validation import Checked, Held, Problem, Severity, check
+from forager.products.plausibility import Offer, OfferCheck, Past, check_offer, check_variants
+from forager.products.store.products import NewExtraction
+from forager.products.store.writes import KeptFields, KnownProduct, ProductRow
+from forager.products.validation import Checked, FieldViolation, Severity, UnconfirmedValue, check
 
 # stored as metadata
+# an amount in a text that no element or data marks as the price
+WEAK_ORIGIN = "dom:text"
 _IDENTIFIERS = ("mpn", "product_id", "variant_id")
 # limits of an extraction; the page itself is in the archive
 KEPT_DESCRIPTION = 500
@@ -42,7 +44,7 @@ _NAME_LENGTH = 100
 _PROBLEM_LENGTH = 500
 
 
-class Outcome(StrEnum):
+class ReadOutcome(StrEnum):
     OK = "ok"
     # stored, but marked
     SUSPECT = "suspect"
@@ -53,7 +55,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPage(Parsed):
+class ParsedPage(Parsed):
     """The parsed page of one task."""
 
     task_id: int
@@ -66,38 +68,38 @@ class ReadPage(Parsed):
     role: str = "active"
 
     @classmethod
-    def of(cls, parsed: Parsed, **values: Any) -> ReadPage:
+    def of(cls, parsed: Parsed, **values: Any) -> ParsedPage:
         return cls(**{name: getattr(parsed, name) for name in Parsed.__slots__}, **values)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class ProductVisit:
     """A checked page. Whether its price is accepted depends on the known product."""
 
-    page: ReadPage
+    page: ParsedPage
     checked: Checked
     domain_currency: str | None
     # as JSON, for the product and the extraction
     evidence: str = "{}"
-    judged: Judged | None = None
+    offer_check: OfferCheck | None = None
 
     @property
     def is_product(self) -> bool:
         return self.page.product is not None and self.checked.incomplete is None
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
-        return (*self.checked.problems, *(self.judged.problems if self.judged else ()))
+    def problems(self) -> tuple[FieldViolation, ...]:
+        return (*self.checked.problems, *(self.offer_check.problems if self.offer_check else ()))
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ReadOutcome:
         if self.page.product is None:
-            return Outcome.FAILED
+            return ReadOutcome.FAILED
         if self.checked.incomplete is not None:
-            return Outcome.INCOMPLETE
+            return ReadOutcome.INCOMPLETE
         bad = any(problem.severity is not Severity.WARNING for problem in self.problems)
         bad = bad or bool(self.page.problems or self.page.fallbacks)
-        return Outcome.SUSPECT if bad else Outcome.OK
+        return ReadOutcome.SUSPECT if bad else ReadOutcome.OK
 
     @property
     def reason(self) -> str | None:
@@ -105,31 +107,69 @@ class Visit:
             return text(self.page.error, _ERROR_LENGTH) or "the parser broke, and said nothing"
         return self.checked.incomplete
 
-    def seen_after(self, past: Past) -> Visit:
+    def _is_misplaced(self, seen: Offer, past: Past) -> bool:
+        """Whether a price from any text of the page would replace one from a known place."""
+        said = self.checked.product.evidence.get(FieldName.PRICE)
+        if said is None or said.origin != WEAK_ORIGIN or past.price_origin in (None, WEAK_ORIGIN):
+            return False
+        return seen.price != past.offer.price
+
+    def keeping(self, known: KeptFields) -> ProductVisit:
+        """The visit with the known values of fields that its parser could not read."""
+        names = (name for name in KeptFields.__slots__ if name in self.page.withheld)
+        kept = {name: getattr(known, name) for name in names}
+        return replace(
+            self, checked=replace(self.checked, product=replace(self.checked.product, **kept))
+        )
+
+    def with_codes(self, sku: str | None, gtin: str | None) -> ProductVisit:
+        """The visit with the known codes where its page has none: they are not erased."""
+        product = self.checked.product
+        if (product.sku or not sku) and (product.gtin or not gtin):
+            return self
+        product = replace(product, sku=product.sku or sku, gtin=product.gtin or gtin)
+        return replace(self, checked=replace(self.checked, product=product))
+
+    def seen_after(self, past: Past) -> ProductVisit:
         """The visit, judged by the state before it."""
         if not self.is_product:
             return self
+        seen = offer_of(self.checked.product)
+        if self._is_misplaced(seen, past):
+            seen = replace(seen, price=None, list_price=None, currency=None)
         ref = self.page.ref
-        judged = judge(
-            offer_of(self.checked.product),
+        withheld = frozenset(self.page.withheld)
+        offer_check = check_offer(
+            seen,
             past,
             page=None if ref is None else str(ref),
             domain_currency=self.domain_currency,
-            impossible={
+            impossible=withheld
+            | {
                 problem.field
                 for problem in self.checked.problems
                 if problem.severity is Severity.ERROR
             },
         )
-        variants, doubts = judge_variants(
-            variants_of(self.checked.product), past, page=None if ref is None else str(ref)
+        if "list_price" in withheld:
+            kept = replace(offer_check.offer, list_price=past.offer.list_price)
+            offer_check = replace(offer_check, offer=kept)
+        variants, doubts = check_variants(
+            past.variants if "variants" in withheld else variants_of(self.checked.product),
+            past,
+            page=None if ref is None else str(ref),
         )
-        problems = (*judged.problems, *doubts)
-        return replace(self, judged=replace(judged, variants=variants, problems=problems))
+        problems = (*offer_check.problems, *doubts)
+        return replace(self, offer_check=replace(offer_check, variants=variants, problems=problems))
 
 
-def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
-    """Check the fields of a page, without regard to the known product."""
+def visit_of(
+    page: ParsedPage, domain_currency: str | None, usual_currency: str | None = None
+) -> ProductVisit:
+    """Check the fields of a page, without regard to the known product.
+
+    `usual_currency`: of other pages of the domain, for a price without a currency.
+    """
     page = replace(
         page,
         url=line(page.url, _URL_LENGTH) or "",
@@ -139,36 +179,50 @@ def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
         language=line(page.language, 16),
     )
     if page.product is None:
-        return Visit(page, Checked(Product()), domain_currency)
+        return ProductVisit(page, Checked(Product()), domain_currency)
     checked = check(page.product)
+    if checked.product.price is not None and checked.product.currency is None:
+        named = replace(checked.product, currency=domain_currency or usual_currency)
+        checked = replace(checked, product=named)
     checked = replace(checked, problems=(*_reported_problems(page), *checked.problems))
     evidence = evidence_json(page.product)
-    return Visit(page, checked, domain_currency, evidence).seen_after(Past())
+    return ProductVisit(page, checked, domain_currency, evidence).seen_after(Past())
 
 
-def _reported_problems(page: ReadPage) -> Iterator[Problem]:
+def _reported_problems(page: ParsedPage) -> Iterator[FieldViolation]:
     """Problems that the parser reported; its other fields are valid, so the product is marked."""
     for reported in page.problems[:KEPT_LIST]:
-        words = text(reported.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
-        yield Problem(line(reported.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
+        message = text(reported.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
+        yield FieldViolation(
+            line(reported.field, _NAME_LENGTH) or "", "parser", message, Severity.WARNING
+        )
+    reported_fields = {reported.field for reported in page.problems}
+    for field in page.withheld[:KEPT_LIST]:
+        if field not in reported_fields:
+            message = "its parser is bypassed; the known value is kept"
+            yield FieldViolation(
+                line(field, _NAME_LENGTH) or "", "bypassed", message, Severity.WARNING
+            )
 
 
-def _fallback_problems(page: ReadPage) -> Iterator[Problem]:
+def _fallback_problems(page: ParsedPage) -> Iterator[FieldViolation]:
     """Problems of the extraction only: the value of the product is valid."""
     for field in page.fallbacks[:KEPT_LIST]:
-        words = "the parser found no value; the generic extraction supplied it"
-        yield Problem(line(field, _NAME_LENGTH) or "", "fallback", words, Severity.WARNING)
+        message = "the parser found no value; the generic extraction supplied it"
+        yield FieldViolation(line(field, _NAME_LENGTH) or "", "fallback", message, Severity.WARNING)
 
 
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def row_of(visit: Visit) -> ProductRow:
+def row_of(visit: ProductVisit) -> ProductRow:
     """The row of the product, with the decided offer."""
     page, product = visit.page, visit.checked.product
-    assert visit.judged is not None
-    content = content_of(product, visit.judged.offer, visit.judged.variants)
+    assert visit.offer_check is not None
+    content = content_of(product, visit.offer_check.offer, visit.offer_check.variants)
     config = configuration_of(page.language)
+    # the fields of a bypassed parser are still its own
+    parser, version = page.bypassed or (page.parser, page.version)
     return ProductRow(
         task_id=page.task_id,
         domain_id=page.domain_id,
@@ -179,21 +233,21 @@ def row_of(visit: Visit) -> ProductRow:
         evidence=visit.evidence,
         problems=problems_json(visit.problems),
         metadata=_json(_metadata(page, product)),
-        parser=page.parser,
-        version=page.version,
+        parser=parser,
+        version=version,
         language=page.language,
         config=config,
         marks="\n".join(marks_of(config, content.sku, content.gtin)),
     )
 
 
-def _metadata(page: ReadPage, product: Product) -> dict[str, str]:
+def _metadata(page: ParsedPage, product: Product) -> dict[str, str]:
     final_url = None if page.final_url == page.url else page.final_url
     known = {name: line(getattr(product, name), SKU_LENGTH) for name in _IDENTIFIERS}
     return {name: text for name, text in {"final_url": final_url, **known}.items() if text}
 
 
-def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
+def extraction_of(visit: ProductVisit, product_id: int | None) -> NewExtraction:
     page = visit.page
     product = page.product or Product()
     ref = page.ref
@@ -287,41 +341,46 @@ def _storable(value: Any) -> Any:
 # --- problems, as products keep them --------------------------------------------------------------
 
 
-def problems_json(problems: Iterable[Problem]) -> str:
+def problems_json(problems: Iterable[FieldViolation]) -> str:
     return _json([_plain_problem(problem) for problem in problems])
 
 
-def _plain_problem(problem: Problem) -> dict[str, Any]:
+def _plain_problem(problem: FieldViolation) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "field": problem.field,
         "rule": problem.rule,
         "message": problem.message,
         "severity": problem.severity.value,
     }
-    if problem.held is not None:
-        plain["held"] = {"value": problem.held.value, "page": problem.held.page}
+    if problem.unconfirmed is not None:
+        plain["held"] = {"value": problem.unconfirmed.value, "page": problem.unconfirmed.page}
     return plain
 
 
 def past_of(known: KnownProduct) -> Past:
-    return Past(known.offer, held_values(known.problems), known.variants)
+    return Past(
+        known.offer,
+        unconfirmed_values(known.problems),
+        known.variants,
+        price_origin=known.price_origin,
+    )
 
 
-_HELD_APART = ("availability", "variants")
+_SEPARATE_FIELDS = ("availability", "variants")
 
 
-def held_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, Held]:
+def unconfirmed_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, UnconfirmedValue]:
     """Values that wait for confirmation, by field; a doubtful currency is held with its price."""
-    held: dict[str, Held] = {}
+    unconfirmed: dict[str, UnconfirmedValue] = {}
     for problem in problems:
         if "held" in problem:
-            field = problem["field"] if problem["field"] in _HELD_APART else "price"
-            held[field] = Held(problem["held"]["value"], problem["held"]["page"])
-    return held
+            field = problem["field"] if problem["field"] in _SEPARATE_FIELDS else "price"
+            unconfirmed[field] = UnconfirmedValue(problem["held"]["value"], problem["held"]["page"])
+    return unconfirmed
 
 
-def is_holding(problems: Iterable[Problem]) -> bool:
-    return any(problem.held is not None for problem in problems)
+def has_unconfirmed(problems: Iterable[FieldViolation]) -> bool:
+    return any(problem.unconfirmed is not None for problem in problems)
 
 
 def _json(value: object) -> str:

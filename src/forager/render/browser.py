@@ -27,7 +27,7 @@ from forager.processes.sandbox import clean_environment
 from forager.processes.tree import BROWSER_MODULE, mark_below
 from forager.processes.usage import Usage, read_usage
 from forager.render.limits import RenderLimits
-from forager.render.link import Link, Message
+from forager.render.link import BrowserLink, Message
 from forager.render.sandbox import NO_MAPPING
 
 log = get_logger("render")
@@ -81,7 +81,7 @@ class BrowserUnusable(ForagerError):
 
 
 @dataclass(slots=True)
-class _Page:
+class _BrowserPage:
     serve: Serve
     done: asyncio.Future[Message]
     began: float = field(default_factory=time.monotonic)
@@ -99,11 +99,11 @@ class Browser:
         self.isolated = False
         self._limits = limits
         self._numbers = count()
-        self._pages: dict[int, _Page] = {}
+        self._pages: dict[int, _BrowserPage] = {}
         self._cause: str | None = None
         self._folder = _new_folder()
         self._child: ChildProcess
-        self._link: Link
+        self._link: BrowserLink
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -131,7 +131,7 @@ class Browser:
     async def render(self, page_request: dict[str, Any], serve: Serve) -> Message:
         """Render a page as requested (see `Renderer.render`); `serve` answers its requests."""
         number = next(self._numbers)
-        page = self._pages[number] = _Page(serve, asyncio.get_running_loop().create_future())
+        page = self._pages[number] = _BrowserPage(serve, asyncio.get_running_loop().create_future())
         if not self.is_alive:
             self._abandon()
         self._link.send(
@@ -185,7 +185,7 @@ class Browser:
         setup = {"browser": path, "isolate": isolate, "memory_mb": self._limits.memory_mb}
         ours, theirs = socket.socketpair()
         with theirs:
-            self._link = await Link.open(ours)
+            self._link = await BrowserLink.open(ours)
             self._child = ChildProcess.start(
                 [BROWSER_MODULE, orjson.dumps(setup)],
                 mark=mark_below(f"browser-{secrets.token_hex(8)}"),
@@ -229,7 +229,7 @@ class Browser:
         if page is not None and not page.done.done():
             page.done.set_result(message)
 
-    async def _serve(self, page: _Page, header: dict[str, Any], body: bytes) -> None:
+    async def _serve(self, page: _BrowserPage, header: dict[str, Any], body: bytes) -> None:
         reply = await page.serve(ResourceRequest(**header["request"], body=body))
         answer: dict[str, Any] = {"reply": header["fetch"]}
         if reply.refused is not None:

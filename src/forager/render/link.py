@@ -12,7 +12,7 @@ from forager.processes.serving import PREFIX, decode_frame, encode_frame, frame_
 Message = tuple[dict[str, Any], list[bytes]]
 
 
-class Link:
+class BrowserLink:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer

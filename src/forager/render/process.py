@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import sys
 from functools import partial
@@ -19,7 +20,7 @@ from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
 from forager.processes.serving import die_with_parent, limit_memory
-from forager.render.link import Link, Message
+from forager.render.link import BrowserLink, Message
 from forager.render.page import PageRun
 from forager.render.sandbox import FLAGS, leave_network
 
@@ -29,10 +30,11 @@ CLOSE_SECONDS = 10.0
 END_SECONDS = 0.5
 # no process may get more than the limit of all and this, which stacks reserve and never use
 RESERVED_MB = 1024
+_CALL = re.compile(r"^[A-Z]\w+\.\w+: ")
 
 
 class BrowserProcess:
-    def __init__(self, link: Link, browser: Browser) -> None:
+    def __init__(self, link: BrowserLink, browser: Browser) -> None:
         self._link = link
         self._browser = browser
         self._numbers = count()
@@ -62,7 +64,7 @@ class BrowserProcess:
             header, blobs = await self._run(number, request)
         except PlaywrightError as error:
             await self._wait_for_end()
-            header, blobs = {"failed": error.message.splitlines()[0][:300]}, []
+            header, blobs = {"failed": _text(error).splitlines()[0][:300]}, []
         finally:
             self._pages.pop(number, None)
         self._link.send({"done": number, **header}, blobs)
@@ -140,13 +142,18 @@ async def _launch(
     raise AssertionError("one of them was returned or raised")
 
 
+def _text(error: PlaywrightError) -> str:
+    """Its message, without the name of the call that failed: `Page.goto: `."""
+    return _CALL.sub("", error.message).strip() or "the browser gave no reason"
+
+
 async def _serve(setup: dict[str, Any], sock: socket.socket, isolated: bool) -> None:
-    link = await Link.open(sock)
+    link = await BrowserLink.open(sock)
     async with async_playwright() as playwright:
         try:
             browser, sandboxed = await _launch(playwright, setup, isolated)
         except PlaywrightError as error:
-            link.send({"unusable": error.message.strip()[:1000]})
+            link.send({"unusable": _text(error)[:1000]})
             return
         link.send(
             {

@@ -1,4 +1,4 @@
-"""The renderer of a job: pages in, rendered pages out, browsers replaced as needed."""
+"""The renderer of a process: pages in, rendered pages out, browsers replaced as needed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from forager.errors import ErrorKind, Retry
 from forager.fetch.response import Response
+from forager.processes.turns import FairTurns
 from forager.render.browser import Browser, BrowserDied, BrowserUnusable, Serve
 from forager.render.limits import RenderLimits
 from forager.render.link import Message
@@ -46,13 +47,12 @@ class RenderedPage:
 
 
 class Renderer:
-    """Use it as a context manager. The browser starts with the first page."""
+    """Use it as a context manager. Owners of pages take turns."""
 
-    def __init__(self, browser: str, limits: RenderLimits, *, user_agent: str) -> None:
+    def __init__(self, browser: str, limits: RenderLimits) -> None:
         self._path = browser
         self._limits = limits
-        self._agent = user_agent
-        self._slots = asyncio.Semaphore(limits.pages)
+        self._turns = FairTurns(limits.pages)
         self._alone = asyncio.Lock()
         self._starting = asyncio.Lock()
         self._current: Browser | None = None
@@ -85,7 +85,7 @@ class Renderer:
         """
         request = {
             "url": url or document.url,
-            "user_agent": self._agent,
+            "user_agent": loader.user_agent,
             "wait_for": wait_for,
             "scroll": scroll,
             "hash_routes": hash_routes,
@@ -93,15 +93,15 @@ class Renderer:
         }
         account = PageAccount(document, pictures=screenshot)
         try:
-            async with self._slots:
+            async with self._turns.turn(loader.owner):
                 began = time.perf_counter()
                 (header, blobs), account = await self._render(request, account, loader)
         except BrowserUnusable as error:
             raise Retry(error.message, kind=ErrorKind.RENDER) from error
         if "failed" in header:
             raise _failed(header["failed"])
-        if account.trouble is not None and "moved" not in header:
-            raise account.trouble
+        if account.error is not None and "moved" not in header:
+            raise account.error
         html, picture = blobs or (b"", b"")
         return RenderedPage(
             html=html,

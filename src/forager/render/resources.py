@@ -7,16 +7,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from forager.errors import Retry, WorkFailed
+from forager.errors import Retry, WorkFailed, error_text
 from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.fetch.failure import classify_status
-from forager.fetch.response import Limits, Method, Request, Response
-from forager.fetch.sender import CheckHop, Fetcher, follow
+from forager.fetch.guard import is_private
+from forager.fetch.redirects import CheckHop, Fetcher, follow
+from forager.fetch.response import Method, Request, Response, ResponseLimits
+from forager.render import cors
 from forager.render.browser import ResourceReply, ResourceRequest
 from forager.render.limits import RenderLimits
 
 MAX_RESOURCE = 10 * 2**20
-RESOURCE_LIMITS = Limits(body=MAX_RESOURCE, total=60.0)
+RESOURCE_LIMITS = ResponseLimits(body=MAX_RESOURCE, total=60.0)
 # types that a page needs for its content: a temporary failure of its host makes it incomplete
 NEEDED = frozenset({"script", "xhr", "fetch"})
 ASSETS = frozenset({"script", "stylesheet", "image", "font"})
@@ -58,15 +60,15 @@ class PageAccount:
     # requests that the page has made, including those without a response yet
     requests: int = 0
     # the first temporary failure that may have left the page incomplete
-    trouble: Retry | None = None
+    error: Retry | None = None
 
 
 class AssetCache:
-    """Scripts and styles that pages of a job share, up to a total size; the oldest leave first."""
+    """Scripts and styles that pages share, up to a total size; the oldest leave first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._size = 0
+        self.size = 0
         self._kept: OrderedDict[str, Response] = OrderedDict()
 
     def get(self, url: str) -> Response | None:
@@ -82,25 +84,50 @@ class AssetCache:
             return
         if url not in self._kept and len(response.body) <= self._limit // 4:
             self._kept[url] = response
-            self._size += len(response.body)
-        while self._size > self._limit:
+            self.size += len(response.body)
+        while self.size > self._limit:
             _, oldest = self._kept.popitem(last=False)
-            self._size -= len(oldest.body)
+            self.size -= len(oldest.body)
+
+
+class AssetCaches:
+    """One cache per owner, and one limit for all; those of the least recent owners are dropped."""
+
+    def __init__(self, limits: RenderLimits) -> None:
+        self._limits = limits
+        self._caches: OrderedDict[str, AssetCache] = OrderedDict()
+
+    def of_owner(self, owner: str) -> AssetCache:
+        cache = self._caches.pop(owner, None) or AssetCache(self._limits.cache_bytes)
+        self._caches[owner] = cache
+        while len(self._caches) > 1 and self._size() > self._limits.cache_bytes:
+            self._caches.popitem(last=False)
+        return cache
+
+    def _size(self) -> int:
+        return sum(cache.size for cache in self._caches.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLoader:
-    """Sends what pages request. `check` raises for URLs that may not be fetched."""
+    """Sends what pages request. `check` raises for URLs that may not be fetched.
+
+    `owner`: the domain or the crawl of the pages, which take turns by owner.
+    """
 
     fetcher: Fetcher
     check: CheckHop
     limits: RenderLimits
     cache: AssetCache
+    user_agent: str
+    owner: str = ""
 
     @classmethod
-    def of(cls, fetcher: Fetcher, check: CheckHop, limits: RenderLimits) -> Self:
+    def of(
+        cls, fetcher: Fetcher, check: CheckHop, limits: RenderLimits, *, user_agent: str
+    ) -> Self:
         """A loader with a separate cache."""
-        return cls(fetcher, check, limits, AssetCache(limits.cache_bytes))
+        return cls(fetcher, check, limits, AssetCache(limits.cache_bytes), user_agent)
 
     async def serve(self, account: PageAccount, request: ResourceRequest) -> ResourceReply:
         """The reply to one request of a page; never raises for anything that a page can cause."""
@@ -114,19 +141,20 @@ class ResourceLoader:
             return _refuse(account, request, refused)
         cached = self.cache.get(request.url) if request.method == Method.GET else None
         if cached is not None:
-            _note(account, request, cached, cached=True)
-            return _reply(cached)
+            return self._reuse(account, request, cached)
         try:
-            response = await self._fetch(request)
+            response = await self._fetch(account, request)
+            redirected = cors.origin_of(response.url) != cors.origin_of(request.url)
+            response = replace(response, url=request.url)
         except WorkFailed as error:
-            _note_trouble(account, request, error)
-            return _refuse(account, request, str(error).partition("\n")[0][:200])
+            _note_error(account, request, error)
+            return _refuse(account, request, error_text(error).partition("\n")[0][:200])
         account.bytes += len(response.body)
         _note(account, request, response)
         failure = classify_status(response.status, response.headers)
         if isinstance(failure, Retry):
-            _note_trouble(account, request, failure)
-        if request.method == Method.GET:
+            _note_error(account, request, failure)
+        if request.method == Method.GET and not redirected:
             self.cache.add(request.url, request.type, response)
         return _reply(response)
 
@@ -137,8 +165,26 @@ class ResourceLoader:
             return f"more than {self.limits.bytes:,} bytes"
         return None
 
-    async def _fetch(self, request: ResourceRequest) -> Response:
+    def _reuse(
+        self, account: PageAccount, request: ResourceRequest, cached: Response
+    ) -> ResourceReply:
+        try:
+            cors.check_response(request, account.document.url, cached)
+        except WorkFailed as error:
+            return _refuse(account, request, error.message)
+        _note(account, request, cached, cached=True)
+        return _reply(cached)
+
+    async def _fetch(self, account: PageAccount, request: ResourceRequest) -> Response:
+        async def check_hop(url: str) -> None:
+            cors.check_redirect(request, url)
+            await self.check(url)
+
         await self.check(request.url)
+        # only a page from a private address may use others
+        is_public = not is_private(account.document.peer)
+        if (asked := cors.preflight_headers(request)) is not None:
+            await self._preflight(account, request, asked, is_public=is_public)
         headers = {
             name: value
             for name, value in request.headers.items()
@@ -150,9 +196,32 @@ class ResourceLoader:
             headers=headers,
             body=request.body or None,
             limits=RESOURCE_LIMITS,
+            is_public=is_public,
+            is_anonymous=cors.foreign_origin(request) is not None,
         )
-        response, _ = await follow(self.fetcher, sent, self.check)
-        return replace(response, url=request.url)
+        response, _ = await follow(self.fetcher, sent, check_hop)
+        cors.check_response(request, account.document.url, response)
+        return response
+
+    async def _preflight(
+        self,
+        account: PageAccount,
+        request: ResourceRequest,
+        headers: dict[str, str],
+        *,
+        is_public: bool,
+    ) -> None:
+        """Ask the server whether the page may send the request, as a browser does."""
+        account.requests += 1
+        sent = Request(
+            request.url,
+            method=Method.OPTIONS,
+            headers=headers,
+            limits=RESOURCE_LIMITS,
+            is_public=is_public,
+            is_anonymous=True,
+        )
+        cors.check_preflight(request, await self.fetcher.fetch(sent))
 
 
 def _note(
@@ -163,10 +232,10 @@ def _note(
     )
 
 
-def _note_trouble(account: PageAccount, request: ResourceRequest, error: WorkFailed) -> None:
+def _note_error(account: PageAccount, request: ResourceRequest, error: WorkFailed) -> None:
     own = host_of(request.url) == host_of(account.document.url)
     if own and request.type in NEEDED and isinstance(error, Retry):
-        account.trouble = account.trouble or error
+        account.error = account.error or error
 
 
 def _refuse(account: PageAccount, request: ResourceRequest, reason: str) -> ResourceReply:

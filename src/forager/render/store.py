@@ -10,11 +10,11 @@ from forager.db.database import Connection
 from forager.db.rows import Rows
 
 # a crawl learns about its source, a task about its domain
-LessonOwner = str | int
+StatsOwner = str | int
 
 
 @dataclass(slots=True)
-class Lesson:
+class ShapeStats:
     """Pages of one URL shape: positive after pages that gained, negative after pages that did not.
 
     `skipped`: pages that were not rendered since.
@@ -25,9 +25,11 @@ class Lesson:
     skipped: int
 
 
-async def select_lessons(connection: Connection, owner: LessonOwner, *, limit: int) -> list[Lesson]:
+async def select_shape_stats(
+    connection: Connection, owner: StatsOwner, *, limit: int
+) -> list[ShapeStats]:
     table, key = _place(owner)
-    return await Rows(connection, Lesson).all(
+    return await Rows(connection, ShapeStats).all(
         f"""
         SELECT shape, streak, skipped FROM {table}
          WHERE {key} = %s
@@ -38,8 +40,8 @@ async def select_lessons(connection: Connection, owner: LessonOwner, *, limit: i
     )
 
 
-async def upsert_lessons(
-    connection: Connection, owner: LessonOwner, lessons: Sequence[Lesson]
+async def upsert_shape_stats(
+    connection: Connection, owner: StatsOwner, stats: Sequence[ShapeStats]
 ) -> None:
     table, key = _place(owner)
     await connection.execute(
@@ -53,14 +55,14 @@ async def upsert_lessons(
         """,
         {
             "owner": owner,
-            "shapes": [lesson.shape for lesson in lessons],
-            "streaks": [lesson.streak for lesson in lessons],
-            "skipped": [lesson.skipped for lesson in lessons],
+            "shapes": [shape_stats.shape for shape_stats in stats],
+            "streaks": [shape_stats.streak for shape_stats in stats],
+            "skipped": [shape_stats.skipped for shape_stats in stats],
         },
     )
 
 
-def _place(owner: LessonOwner) -> tuple[LiteralString, LiteralString]:
+def _place(owner: StatsOwner) -> tuple[LiteralString, LiteralString]:
     if isinstance(owner, int):
         return "domain_render_lessons", "domain_id"
     return "render_lessons", "source_id"

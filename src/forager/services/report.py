@@ -14,17 +14,24 @@ from pydantic import TypeAdapter
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.outages import TROUBLE
+from forager.db.outages import TRANSIENT_ERRORS
 from forager.errors import DatabaseUnavailable
 from forager.services import store
 from forager.services.service import Service
-from forager.services.status import ProcessIdentity, ServiceProcess, ServiceStatus
+from forager.services.status import (
+    ProcessIdentity,
+    ServiceProcess,
+    ServiceState,
+    ServiceStatus,
+)
 from forager.services.supervisor import ServiceSupervisor, running
 from forager.settings import Settings
 
 # how long a process that ended without deleting its row stays in the list
 KEPT_FOR = 86_400.0
 WRITE_LIMIT = 2.0
+# a process that started this one and has missed this many reports is not responding
+SILENT_REPORTS = 3
 
 _STATUSES = TypeAdapter(list[ServiceStatus])
 
@@ -41,7 +48,7 @@ async def run_services(
 ) -> AsyncIterator[None]:
     """Run services for as long as the block runs, and report their status."""
     # before any of them claims something in the name of this process
-    with suppress(*TROUBLE, TimeoutError):
+    with suppress(*TRANSIENT_ERRORS, TimeoutError):
         async with asyncio.timeout(WRITE_LIMIT):
             await _write(database, identity, [])
     supervisors: list[ServiceSupervisor] = []
@@ -59,14 +66,35 @@ async def run_services(
     async with running([*services, reporting]) as supervisor:
         supervisors.append(supervisor)
         yield
-    with suppress(*TROUBLE, TimeoutError):
+    with suppress(*TRANSIENT_ERRORS, TimeoutError):
         async with asyncio.timeout(WRITE_LIMIT), database.connection() as connection:
             await store.delete_process(connection, identity.id)
 
 
 async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
-    rows = await database.run(store.select_processes, stale_after=settings.stale_after)
+    return await _list(database, stale_after=settings.stale_after)
+
+
+async def _list(database: Database, *, stale_after: float) -> list[ServiceProcess]:
+    rows = await database.run(store.select_processes, stale_after=stale_after)
     return [replace(row, services=_STATUSES.validate_python(row.services)) for row in rows]
+
+
+async def statuses_of_process(
+    database: Database, settings: Settings, process: str | None
+) -> list[ServiceStatus]:
+    """The services of a process by its name, which may run none.
+
+    One that has not reported for too long counts as one whose event loop is blocked.
+    """
+    statuses: list[ServiceStatus] = []
+    stale_after = SILENT_REPORTS * settings.heartbeat_interval
+    for each in await _list(database, stale_after=stale_after):
+        if process is not None and each.process == process:
+            name = f"{each.command} process"
+            silent = ServiceStatus(name=name, every=0.0, state=ServiceState.STUCK)
+            statuses += [silent] if each.is_gone else each.services
+    return statuses
 
 
 async def _write(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
@@ -11,8 +10,9 @@ from typing import Any
 
 import psycopg
 
+from forager.backoff import jittered
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
+from forager.errors import DatabaseUnavailable, DiskFull, ForagerError, error_text, error_with_type
 from forager.logs import get_logger
 
 Step = Callable[[], Awaitable[object]]
@@ -58,17 +58,6 @@ class Service:
         return jittered(self.every)
 
 
-def jittered(seconds: float) -> float:
-    """A random part of a wait, so that processes started together do not run together."""
-    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
-
-
-def backoff(failures: int, first: float, longest: float) -> float:
-    """The wait after a number of failures in a row: doubling up to `longest`, with jitter."""
-    wait = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
-    return wait * random.uniform(0.75, 1.0)  # noqa: S311 - not a secret
-
-
 async def in_chunks(
     database: Database, statement: Callable[..., Awaitable[int]], *, limit: int, **arguments: Any
 ) -> int:
@@ -107,7 +96,5 @@ def isolated(item: str) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    text = error.message if isinstance(error, ForagerError) else str(error)
-    if not isinstance(error, (ForagerError, psycopg.Error)):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text.strip()[:REASON_LENGTH]
+    known = isinstance(error, (ForagerError, psycopg.Error))
+    return (error_text(error) if known else error_with_type(error))[:REASON_LENGTH]

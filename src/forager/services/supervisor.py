@@ -15,9 +15,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from weakref import WeakSet
 
+from forager.backoff import backoff
 from forager.errors import ForagerError
 from forager.logs import get_logger
-from forager.services.service import SKIPPED, UNAVAILABLE, Service, backoff, reason_of
+from forager.services.loop_watch import LoopWatchdog, stop_watching, watch_this_loop
+from forager.services.service import SKIPPED, UNAVAILABLE, Service, reason_of
 from forager.services.status import ServiceState, ServiceStatus
 
 log = get_logger("services")
@@ -136,14 +138,16 @@ class SupervisedService:
 
 
 class ServiceSupervisor:
-    """Services that run together."""
+    """Services that run together. The first ones of a process also report its event loop."""
 
     def __init__(self, services: Iterable[Service]) -> None:
         self._supervised = [SupervisedService(service) for service in services]
+        self._watchdog: LoopWatchdog | None = None
 
     @property
     def statuses(self) -> list[ServiceStatus]:
-        return [each.status for each in self._supervised]
+        watched = [] if self._watchdog is None else [self._watchdog.status]
+        return [*(each.status for each in self._supervised), *watched]
 
     async def run(self) -> None:
         """Run all of them until cancelled."""
@@ -151,9 +155,12 @@ class ServiceSupervisor:
             asyncio.create_task(each.run(), name=each.service.name) for each in self._supervised
         ]
         _RUNNING.add(self)
+        self._watchdog = watch_this_loop()
         try:
             await asyncio.gather(*running)
         finally:
+            if self._watchdog is not None:
+                stop_watching(self._watchdog)
             _RUNNING.discard(self)
             for task in running:
                 task.cancel()

@@ -7,11 +7,11 @@ from enum import StrEnum
 from pydantic import BaseModel, Field, SecretStr
 
 from forager.errors import InvalidInput
-from forager.settings.values import Seconds
+from forager.settings.values import HeaderValue, Seconds
 
 
-class CrawlSettings(BaseModel):
-    user_agent: str = Field(
+class CrawlingSettings(BaseModel):
+    user_agent: HeaderValue = Field(
         default="Forager/{version}",
         min_length=1,
         description="User-Agent header; `{version}` is replaced by the version of Forager.",

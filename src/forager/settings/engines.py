@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from forager.settings.values import Seconds
+from forager.validation import matches
 
 # the scheme is the mode of encryption
 SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN = "smtps", "smtp", "smtp-plain"
@@ -45,6 +46,7 @@ class Search(StrEnum):
 
     POSTGRES = "postgres"
     OPENSEARCH = "opensearch"
+    ELASTICSEARCH = "elasticsearch"
 
 
 class EngineSettings(BaseModel):
@@ -59,6 +61,11 @@ class EngineSettings(BaseModel):
         description="RabbitMQ for `FORAGER_DISPATCH=celery`, as"
         " `amqp://user:password@host:5672/vhost`.",
     )
+    broker_monitoring: bool = Field(
+        default=True,
+        description="Whether Celery workers answer `celery status` and `celery inspect`, and send"
+        " the events that Flower shows. Needs further permissions at the broker.",
+    )
     dispatch_resend_after: Seconds = Field(
         default=30.0,
         description="Seconds after which a waiting task is published to the broker again;"
@@ -68,8 +75,8 @@ class EngineSettings(BaseModel):
     # --- search ----------------------------------------------------------------------------
     search: Search = Field(
         default=Search.POSTGRES,
-        description="Search backend: `postgres`, or `opensearch` for a separate search engine."
-        " Elasticsearch is untested.",
+        description="Search backend: `postgres`, or `opensearch` or `elasticsearch` for a separate"
+        " search engine.",
     )
     opensearch_url: SecretStr | None = Field(
         default=None,
@@ -77,14 +84,17 @@ class EngineSettings(BaseModel):
     )
     opensearch_prefix: str = Field(
         default="forager",
-        pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
+        pattern=matches(
+            "^[a-z0-9][a-z0-9_-]{0,99}$", "up to 100 lower-case letters, digits, _ and -"
+        ),
         description="Prefix of index names; use a different one for each installation that shares"
         " the engine.",
     )
 
     embeddings: str = Field(
         default="auto",
-        pattern="^(auto|off|https?://.+)$",
+        pattern=matches("^(auto|off|https?://.+)$", "auto, off or a URL"),
+        repr=False,
         description="Embeddings for semantic search: `auto` for the model of the extra `semantic`"
         " if it is installed, `off`, or the base URL of a server with an OpenAI-compatible API,"
         " such as `http://127.0.0.1:11434/v1`.",
@@ -119,7 +129,7 @@ class EngineSettings(BaseModel):
     )
     smtp_from: str | None = Field(
         default=None,
-        pattern=r"^[^@\s]+@[^@\s]+$",
+        pattern=matches(r"^[^@\s]+@[^@\s]+$", "an e-mail address"),
         description="Sender address of e-mail messages.",
     )
 
@@ -141,8 +151,8 @@ class EngineSettings(BaseModel):
             raise ValueError("smtp_url is set, but smtp_from is not")
         if self.dispatch is Dispatch.CELERY and self.broker_url is None:
             raise ValueError("dispatch is celery, but broker_url is not set")
-        if self.search is Search.OPENSEARCH and self.opensearch_url is None:
-            raise ValueError("search is opensearch, but opensearch_url is not set")
+        if self.search is not Search.POSTGRES and self.opensearch_url is None:
+            raise ValueError(f"search is {self.search}, but opensearch_url is not set")
         return self
 
 

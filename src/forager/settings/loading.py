@@ -12,9 +12,10 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, error_text
 from forager.settings.model import ENV_PREFIX, Settings, config_file, read_config_file
-from forager.settings.values import masked_url
+from forager.settings.values import masked_secret, masked_url
+from forager.validation import message_of, sentence
 
 # names with the prefix that are not settings: where the file is, and what only the tests read
 ENV_OTHER = {"FORAGER_CONFIG"}
@@ -76,7 +77,7 @@ def _read_config_file() -> dict[str, Any]:
     try:
         return read_config_file()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error_text(error)}") from None
 
 
 def _check_environment() -> None:
@@ -92,13 +93,14 @@ def _explain(error: ValidationError, origin: dict[str, Origin]) -> str:
     lines = []
     for problem in error.errors():
         key = str(problem["loc"][0]) if problem["loc"] else ""
-        message = problem["msg"].removeprefix("Value error, ")
+        message = message_of(problem)
         if problem["type"] == "extra_forbidden":
             near = _closest(key, Settings.model_fields)
             lines.append(f"unknown setting {key!r} in {config_file()}{near}")
         elif key in Settings.model_fields:
-            got = "" if _is_secret(key) else f" (got {problem['input']!r})"
-            lines.append(f"setting {_as_written(key, origin[key])}: {message}{got}")
+            got = "" if _is_secret(key) else f" (got {_masked(key, problem['input'])!r})"
+            name = f"setting {_as_written(key, origin[key])}"
+            lines.append(f"{sentence(name, message)}{got}")
         else:
             lines.append(f"settings do not fit together: {message}")
     return "\n".join(lines)
@@ -137,7 +139,7 @@ def shown_settings(settings: Settings, flags: Collection[str] | None = None) -> 
     return [
         ShownSetting(
             name=name,
-            value=_masked(getattr(settings, name)),
+            value=_masked(name, getattr(settings, name)),
             origin=origin[name].value,
             environment=env_name(name),
             description=field.description or "",
@@ -146,7 +148,7 @@ def shown_settings(settings: Settings, flags: Collection[str] | None = None) -> 
     ]
 
 
-def setting_words(value: Any) -> str:
+def setting_text(value: Any) -> str:
     if value is None or value == ():
         return "-"
     if isinstance(value, tuple):
@@ -160,8 +162,10 @@ def _flags(settings: Settings) -> set[str]:
     return {name for name in names if getattr(settings, name) != getattr(plain, name)}
 
 
-def _masked(value: Any) -> Any:
+def _masked(name: str, value: Any) -> Any:
     """The value without its secret; what is not secret of a URL stays readable."""
     if isinstance(value, SecretStr):
-        return masked_url(value.get_secret_value())
+        return masked_secret(value.get_secret_value(), is_url=name.endswith("_url"))
+    if isinstance(value, tuple):
+        return tuple(_masked(name, each) for each in value)
     return masked_url(value) if isinstance(value, str) and "://" in value else value

@@ -11,10 +11,12 @@ from typing import Any, Self
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from forager.settings.crawling import ArchiveSettings, CrawlSettings, RenderSettings
+from forager.errors import error_text
+from forager.settings.crawling import ArchiveSettings, CrawlingSettings, RenderSettings
 from forager.settings.engines import EngineSettings
 from forager.settings.products import ProductSettings
 from forager.settings.workers import ServingSettings, WorkerSettings
+from forager.validation import matches
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 
@@ -48,7 +50,10 @@ class GroundSettings(BaseModel):
     )
     log_level: str = Field(
         default="info",
-        pattern="(?i)^(debug|info|warning|error|critical)$",
+        pattern=matches(
+            "(?i)^(debug|info|warning|error|critical)$",
+            "debug, info, warning, error or critical",
+        ),
         description="Minimum level of log lines.",
     )
     log_format: LogFormat = Field(
@@ -66,7 +71,7 @@ class GroundSettings(BaseModel):
             return home.expanduser().resolve()
         except (RuntimeError, OSError) as error:
             raise ValueError(
-                f"this folder cannot be found: {error}; use an absolute path"
+                f"this folder cannot be found: {error_text(error)}; use an absolute path"
             ) from None
 
     @field_validator("database_url", "database_pool_url", mode="after")
@@ -102,7 +107,7 @@ class Settings(
     EngineSettings,
     ProductSettings,
     RenderSettings,
-    CrawlSettings,
+    CrawlingSettings,
     WorkerSettings,
     GroundSettings,
 ):

@@ -65,6 +65,17 @@ class ProductSettings(BaseModel):
         default=3 * DAY,
         description="Time a task must have been failing before it becomes a dead letter.",
     )
+    replacement_visits: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        description="Visits in a row that show the same other product before it may be accepted.",
+    )
+    replacement_accepted: bool = Field(
+        default=False,
+        description="Accept another product at a known URL after `replacement_visits`;"
+        " otherwise a user accepts it.",
+    )
     gone_visits: int = Field(
         default=3,
         ge=1,
@@ -107,6 +118,9 @@ class ProductSettings(BaseModel):
         le=1000,
         description="Failed pages in a row after which a worker bypasses a parser.",
     )
+    parser_time_limit: Seconds = Field(
+        default=3.0, description="Processor time of a site parser for one page."
+    )
     parser_bypass_time: Seconds = Field(
         default=900.0,
         description="How long a failing parser is bypassed; doubles each time, up to six hours.",
@@ -126,10 +140,9 @@ class ProductSettings(BaseModel):
         " proxies, are deleted after this many days.",
     )
     product_archive_after: Annotated[float | None, BeforeValidator(length_or_off)] = Field(
-        default=180 * DAY,
+        default=None,
         ge=DAY,
         le=36500 * DAY,
         description="Products that were not seen for this long and are no longer tracked or"
-        " found are moved to files in the home folder (`forager products restore` brings"
-        " them back); as `180d`, or `off`.",
+        " found are exported to files next to the archive and deleted; as `180d`, or `off`.",
     )

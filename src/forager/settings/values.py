@@ -20,14 +20,24 @@ Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
 SecondsOrZero = Annotated[float, Field(ge=0, le=A_YEAR, allow_inf_nan=False)]
 
 
+_SCHEME = r"^([a-z][a-z0-9+.-]*://"
+
+
 def masked_url(url: str) -> str:
     """The URL without its credentials; the rest stays readable."""
     # up to the last @: people forget to escape the @ and / of a password
-    shown = re.sub(r"^(\w+://[^:/@]*):.*@", r"\1:***@", url, flags=re.DOTALL)
-    # a token may be given as the name
-    shown = re.sub(r"^(https?://)[^:/@]+@", r"\1***@", shown)
-    base, mark, _ = shown.partition("?")  # parameters may hold a password too
-    return base + ("?***" if mark else "")
+    shown = re.sub(rf"{_SCHEME}[^:/@]*):.*@", r"\1:***@", url, flags=re.DOTALL | re.IGNORECASE)
+    # a token may be given as the name; that of a PostgreSQL user is no secret
+    shown = re.sub(rf"(?!postgres){_SCHEME})[^:/@]+@", r"\1***@", shown, flags=re.IGNORECASE)
+    # parameters may hold a password too
+    base = re.split(r"[?#]", shown, maxsplit=1)
+    return base[0] + ("?***" if len(base) > 1 else "")
+
+
+def masked_secret(text: str, *, is_url: bool) -> str:
+    """A secret as it may be shown: of a URL, what is not secret, and nothing of other texts."""
+    has_scheme = re.match(rf"{_SCHEME})", text, flags=re.IGNORECASE)
+    return masked_url(text) if is_url and has_scheme else "***"
 
 
 def _split_commas(value: object) -> object:
@@ -61,3 +71,19 @@ def _plain(text: str) -> str:
 
 # text that PostgreSQL can store; use it for every text that comes from outside
 PlainText = Annotated[str, AfterValidator(_plain)]
+
+_NOT_IN_A_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def is_header_value(text: str) -> bool:
+    """Whether a text can be sent as the value of a header: it has no line breaks, for example."""
+    return _NOT_IN_A_HEADER.search(text) is None
+
+
+def _header_value(text: str) -> str:
+    if not is_header_value(text):
+        raise ValueError("contains a line break or another control character")
+    return text
+
+
+HeaderValue = Annotated[PlainText, AfterValidator(_header_value)]

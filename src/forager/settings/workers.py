@@ -5,15 +5,30 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from forager.settings.values import A_YEAR, Names, Seconds, SecondsOrZero
+from forager.validation import matches
 
 
 class WorkerSettings(BaseModel):
     worker_capacity: int = Field(
-        default=2, ge=1, le=1000, description="Jobs one worker runs at the same time."
+        default=1_000, ge=1, le=10_000, description="Jobs one worker runs at the same time."
+    )
+    worker_runners: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Processes in which a worker runs jobs that share a process; by default one"
+        " for every four cores.",
+    )
+    worker_own_runners: int = Field(
+        default=4,
+        ge=1,
+        le=1000,
+        description="Jobs that one worker runs at the same time in their own process: custom"
+        " job kinds, and jobs that were in runners that died.",
     )
     region: str | None = Field(
         default=None,
-        pattern="^[a-z0-9-]{1,32}$",
+        pattern=matches("^[a-z0-9-]{1,32}$", "up to 32 lower-case letters, digits and dashes"),
         description="Region of this worker: it also serves domains and uses proxies that are"
         " assigned to this region.",
     )
@@ -25,7 +40,7 @@ class WorkerSettings(BaseModel):
     )
     lease_limit: Seconds = Field(
         default=90.0,
-        description="A runner whose lease was not renewed for this long stops itself.",
+        description="A job whose lease was not renewed for this long is stopped by its runner.",
     )
     stall_limit: float = Field(
         default=60.0,
@@ -36,7 +51,7 @@ class WorkerSettings(BaseModel):
     )
     progress_limit: Seconds = Field(
         default=900.0,
-        description="A runner or task worker that commits nothing for this long is killed.",
+        description="A job or task worker that commits nothing for this long is stopped.",
     )
     job_modules: Names = Field(
         default=(),
@@ -52,7 +67,9 @@ class WorkerSettings(BaseModel):
         description="Memory a runner or task worker and its children may use together.",
     )
     shutdown_grace: SecondsOrZero = Field(
-        default=20.0, description="Time that runners have to commit and exit when a worker stops."
+        default=20.0,
+        description="Time in which a process exits after a stop signal, at least 2 s; then it is "
+        "killed. Its children have all of it but a quarter, at most 5 s, to commit and exit.",
     )
 
     # --- recovery --------------------------------------------------------------------------
@@ -124,7 +141,7 @@ class ServingSettings(BaseModel):
     traces_url: str | None = Field(
         default=None,
         repr=False,
-        pattern="^https?://",
+        pattern=matches("^https?://", "a URL that begins with http:// or https://"),
         description="Where OpenTelemetry traces are sent (OTLP over HTTP), as"
         " `http://127.0.0.1:4318`; by default to OTEL_EXPORTER_OTLP_ENDPOINT, if that is set.",
     )

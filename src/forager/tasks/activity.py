@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from forager.db.database import Database
 from forager.tasks.store import activity as store
-from forager.tasks.store.activity import Waited, Waiting
+from forager.tasks.store.activity import WaitingCount
 from forager.tasks.task import TasksNow
 
 __all__ = ["TasksNow"]
 
-# rows that are read per minute: attempts, and tasks
+# attempts that are read per minute
 SAMPLE = 200
-SAMPLED_TASKS = 10
 # rows that are counted at most: tasks of each state, and errors
 MOST_WAITING = 50_000
 MOST_ERRORS = 20_000
@@ -40,7 +39,6 @@ class TaskActivity:
 
     attempts: list[float]
     failed: list[float]
-    backlog: list[float]
     is_estimated: bool
     waiting: list[WaitingTasks]
     errors: list[tuple[str, int]]
@@ -67,48 +65,16 @@ async def task_activity(database: Database, *, minutes: int = 60) -> TaskActivit
     """Activity from a bounded part of the tables; larger numbers are estimated or cut."""
     async with database.transaction() as connection:
         attempts = await store.sample_attempts(connection, minutes=minutes, sample=SAMPLE)
-        waits = await store.sample_waits(connection, minutes=minutes, sample=SAMPLED_TASKS)
-        found = await store.count_waiting(connection, minutes=minutes, most=MOST_WAITING)
+        found = await store.count_waiting(connection, most=MOST_WAITING)
         errors = await store.count_error_kinds(connection, minutes=minutes, most=MOST_ERRORS)
     return TaskActivity(
         attempts=_by_minute([(each.ago, each.ended) for each in attempts], minutes),
         failed=_by_minute([(each.ago, each.failed) for each in attempts], minutes),
-        backlog=backlog_over_time(
-            {each.ago: each.settled for each in attempts},
-            waits,
-            [each for each in found if each.state != LATER],
-            minutes,
-        ),
         is_estimated=any(each.is_estimated for each in attempts),
         waiting=[_in_state(state, found) for state in STATES],
         errors=errors,
         errors_are_cut=sum(count for _, count in errors) >= MOST_ERRORS,
     )
-
-
-def backlog_over_time(
-    settled: Mapping[int, float],
-    waits: Sequence[Waited],
-    waiting: Sequence[Waiting],
-    minutes: int,
-) -> list[float]:
-    """The number of waiting tasks at the end of each minute, oldest first.
-
-    It is not stored, but follows from the tasks that wait now, those settled in each minute, and
-    the times at which both became due.
-    """
-    came = _counts(
-        [
-            *((each.due_ago, each.share * settled.get(each.ago, 0.0)) for each in waits),
-            *((each.due_ago, float(each.count)) for each in waiting),
-        ]
-    )
-    levels, level = [], float(sum(each.count for each in waiting))
-    for ago in range(minutes):
-        levels.append(max(0.0, round(level)))
-        # before this minute, its new tasks were not due yet, and its settled ones still waited
-        level += settled.get(ago, 0.0) - came.get(ago, 0.0)
-    return levels[::-1]
 
 
 def _counts(pairs: Sequence[tuple[int, float]]) -> dict[int, float]:
@@ -123,7 +89,7 @@ def _by_minute(pairs: Sequence[tuple[int, float]], minutes: int) -> list[float]:
     return [round(sums.get(ago, 0.0)) for ago in reversed(range(minutes))]
 
 
-def _in_state(state: str, waiting: Sequence[Waiting]) -> WaitingTasks:
+def _in_state(state: str, waiting: Sequence[WaitingCount]) -> WaitingTasks:
     found = [each for each in waiting if each.state == state]
     # the limit includes pending tasks that are not due yet
     looked_at = found + [each for each in waiting if state == "due" and each.state == LATER]

@@ -8,30 +8,44 @@ operator accepts or discards the held results.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
+from forager.amounts import counted
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
-from forager.extract.product.record import Availability
+from forager.events.event import EventKind, NewEvent
+from forager.events.service import record_events
+from forager.extract.product.product import Availability
+from forager.failures.cause import Cause, one_line
 from forager.fetch.budgets.store import block_domain, unblock_domain
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
+from forager.products.identity import Identity
+from forager.products.replacements import (
+    Replacement,
+    SeenIdentity,
+    find_replaced,
+    give_up_products,
+    replacement_of,
+)
 from forager.products.store import writes as product_store
-from forager.tasks.causes import Cause, one_line
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
+from forager.products.store.replacements import delete_replacements_of_domain
+from forager.settings import Settings
+from forager.tasks.stages.attempt import Attempt, LeasedTask, TaskOutcome
 from forager.tasks.store import alarms as store
 from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainAlarm, DomainHealth
-from forager.webhooks.events import EventKind, NewEvent, record_events
 
 __all__ = ["DomainAlarm"]
 
 GONE = frozenset({404, 410})
-_VISITED = frozenset({Outcome.OK, Outcome.UNCHANGED, Outcome.FAILED, Outcome.HELD})
+_VISITED = frozenset(
+    {TaskOutcome.OK, TaskOutcome.UNCHANGED, TaskOutcome.FAILED, TaskOutcome.WITHHELD}
+)
 # an alarm starts when this share of a minimum number of visits is gone, and ends below the other
 _GONE_VISITS = 10
 _GONE_SHARE = 0.65
@@ -68,7 +82,7 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
             await block_domain(connection, after.domain_id, seconds)
         if after.alarm is not None:
             alarms[after.domain_id] = after.alarm
-    return [_held(attempt, alarms.get(attempt.task.domain_id)) for attempt in attempts]
+    return [_withhold(attempt, alarms.get(attempt.task.domain_id)) for attempt in attempts]
 
 
 def _shows_health(attempt: Attempt) -> bool:
@@ -80,7 +94,7 @@ def _shows_health(attempt: Attempt) -> bool:
 def _is_gone(attempt: Attempt) -> bool:
     """Whether a known page does not exist any more, before or after its retries."""
     known = attempt.task.parser_version is not None
-    failed = attempt.outcome in (Outcome.FAILED, Outcome.RETRY)
+    failed = attempt.outcome in (TaskOutcome.FAILED, TaskOutcome.RETRY)
     return known and failed and attempt.http_status in GONE
 
 
@@ -101,8 +115,8 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
         if gone and visit.task.retry_count:  # the first attempt of the visit has counted
             continue
         share = health.gone_share * DECAY + (1 - DECAY) * gone
-        counted = 0 if share < NEAR_ZERO else health.visits + 1
-        health = replace(health, gone_share=share, visits=counted, blocked_in_a_row=0)
+        counted_visits = 0 if share < NEAR_ZERO else health.visits + 1
+        health = replace(health, gone_share=share, visits=counted_visits, blocked_in_a_row=0)
     return _with_alarm(health)
 
 
@@ -124,9 +138,9 @@ def _with_alarm(health: DomainHealth) -> DomainHealth:
     return replace(health, accepted=False) if health.accepted and all(over.values()) else health
 
 
-def _held(attempt: Attempt, alarm: str | None) -> Attempt:
+def _withhold(attempt: Attempt, alarm: str | None) -> Attempt:
     if _is_blocked(attempt) or (alarm is not None and _is_gone(attempt)):
-        return replace(attempt, outcome=Outcome.HELD)
+        return replace(attempt, outcome=TaskOutcome.WITHHELD)
     return attempt
 
 
@@ -143,65 +157,82 @@ async def _change(connection: Connection, before: DomainHealth, after: DomainHea
 
 _ANOTHER_PRODUCT = "the page shows another product than before"
 # how a visit ends whose result is not stored, and why
-Doubt = tuple[Outcome, Cause]
+WithheldResult = tuple[TaskOutcome, Cause]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """The current name and SKU of the product of a task."""
+    """The identity of the product that the page of a task shows now."""
 
-    task: HeldTask
-    name: str
-    sku: str | None = None
+    task: LeasedTask
+    identity: Identity
+    # after redirects
+    url: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.identity.name
 
     @property
     def reason(self) -> str:
         return one_line(f"{_ANOTHER_PRODUCT}: {self.name}")
 
+    @property
+    def seen(self) -> SeenIdentity:
+        task, page = self.task, None if self.task.ref is None else str(self.task.ref)
+        return SeenIdentity(task.id, task.domain_id, self.identity, self.url or task.url, page)
 
-async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> dict[int, Doubt]:
-    """Results not to store, by task: products with the name of others, or another name and SKU.
 
-    Another product at a URL is accepted when the next visit shows it again. The visit counts as
-    failed if it shows neither the known product nor that of the visit before.
+async def hold_same_pages(
+    connection: Connection, read: Iterable[ReadName], settings: Settings
+) -> dict[int, WithheldResult]:
+    """Results not to store, by task: products with the name of others, or other products.
+
+    Another product at a URL is stored once it was accepted. The visit counts as failed if it shows
+    neither the known product nor that of the visit before.
     """
     names = list(read)
-    known = await product_store.select_names(connection, [each.task.id for each in names])
-    renamed = {each.task.id: each for each in names if _is_renamed(each, known)}
-    found = await store.select_last_messages(connection, list(renamed)) if renamed else {}
-    reasons = {id_: text for id_, text in found.items() if text.startswith(_ANOTHER_PRODUCT)}
-    confirmed = {id_ for id_, reason in reasons.items() if renamed[id_].reason == reason}
+    known = await find_replaced(connection, [each.seen for each in names], settings)
+    found = await store.select_last_messages(connection, list(known.renamed))
+    reasons = {each.task.id: each.reason for each in names}
+    confirmed = {id_ for id_, text in found.items() if text == reasons[id_]} - set(known.replaced)
     by_domain: dict[int, list[ReadName]] = defaultdict(list)
     for each in names:
         by_domain[each.task.domain_id].append(each)
-    held: dict[int, Doubt] = {}
-    create = [each.task.domain_id for each in renamed.values()]
+    held: dict[int, WithheldResult] = {}
+    accepted: list[int] = []
+    create = [each.task.domain_id for each in names if each.task.id in known.renamed]
     for before in await store.lock_health(connection, sorted(by_domain), create=create):
         after = before
         for each in by_domain[before.domain_id]:
             id_ = each.task.id
             if id_ in confirmed and after.alarm is None:
                 continue
-            after = _named(after, each.name, is_renamed=id_ in renamed)
-            doubted = after.same_in_a_row > 1 or after.alarm == "same_page"
-            if id_ in renamed and (doubted or _has_other_sku(each, known)) and not after.accepted:
-                outcome = Outcome.FAILED if id_ in reasons and not doubted else Outcome.HELD
+            replaced = known.replaced.get(id_)
+            is_repeated = replaced is not None and replaced.visits > 1 and after.alarm is None
+            if not is_repeated:
+                after = _named(after, each.name, is_renamed=id_ in known.renamed)
+            doubted = (after.same_in_a_row > 1 and not is_repeated) or after.alarm == "same_page"
+            if replaced is not None and (after.accepted or (replaced.is_accepted and not doubted)):
+                accepted.append(replaced.product_id)
+            elif id_ in known.renamed and (doubted or replaced) and not after.accepted:
+                is_failed = replaced is not None and replaced.is_unstable and not doubted
+                outcome = TaskOutcome.FAILED if is_failed else TaskOutcome.WITHHELD
                 held[id_] = outcome, Cause(ErrorKind.VALIDATION, each.reason)
         if after != before:
             await _change(connection, before, after)
+    if accepted:
+        await give_up_products(connection, sorted(set(accepted)))
     return held
 
 
-_Identities = Mapping[int, tuple[str, str | None]]
-
-
-def _is_renamed(read: ReadName, known: _Identities) -> bool:
-    return read.task.id in known and known[read.task.id][0] != read.name
-
-
-def _has_other_sku(read: ReadName, known: _Identities) -> bool:
-    skus = (read.sku, known[read.task.id][1])
-    return None not in skus and skus[0] != skus[1]
+async def accept_replacement(database: Database, which: str) -> Replacement:
+    """Store what the page of a product shows now as a new product, at the next visit."""
+    async with database.transaction() as connection:
+        found = await replacement_of(connection, which)
+        tasks = await give_up_products(connection, [found.product_id])
+        await store.visit_now(connection, tasks)
+    return found
 
 
 def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth:
@@ -221,7 +252,7 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
         alarm = await _alarm_of(connection, host)
         [health] = await store.lock_health(connection, [alarm.domain_id], create=[])
         accepted = decision is Decision.ACCEPT
-        task_ids = await store.select_held_tasks(
+        task_ids = await store.select_withheld_tasks(
             connection, health.domain_id, gone=health.alarm == "gone"
         )
         if accepted:
@@ -229,7 +260,8 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
             after = replace(health, alarm=None, accepted=True)
         else:
             # the next visits confirm nothing: a page that is still the same must be held again
-            await store.discard_held(connection, health.domain_id)
+            await store.discard_withheld(connection, health.domain_id)
+            await delete_replacements_of_domain(connection, health.domain_id)
             same = min(1, health.same_in_a_row)
             after = DomainHealth(health.domain_id, same_name=health.same_name, same_in_a_row=same)
         if accepted and health.alarm == "gone":
@@ -246,6 +278,23 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
     return len(task_ids)
 
 
+async def describe_acceptance(database: Database, host: str) -> str:
+    """What accepting the results of a domain would change, as a question."""
+    async with database.connection() as connection:
+        alarm = await _alarm_of(connection, host)
+        gone = alarm.reason == "gone"
+        tasks = len(await store.select_withheld_tasks(connection, alarm.domain_id, gone=gone))
+    if gone:
+        return (
+            f"The pages of {counted(tasks, 'task')} of {alarm.domain} are missing. Discontinue "
+            "their products and end the alarm?"
+        )
+    return (
+        f"The results of {counted(tasks, 'task')} of {alarm.domain} are withheld because they look "
+        "wrong. Visit these pages now, store what they show, and end the alarm?"
+    )
+
+
 async def _alarm_of(connection: Connection, host: str) -> DomainAlarm:
     """The alarm of a domain itself, or the only one of those that a host means."""
     name = domain_name(host)
@@ -254,7 +303,7 @@ async def _alarm_of(connection: Connection, host: str) -> DomainAlarm:
     own = [alarm for alarm in alarms if alarm.domain == name] or alarms
     if not own:
         hint = Hint("{} lists alarms.", action("domains alarms"))
-        raise NotFound(f"{name} has no alarm", hint=hint)
+        raise NotFound(f"domain {name} has no alarm", hint=hint)
     if len(own) > 1:
         listed = ", ".join(alarm.domain for alarm in own)
         raise InvalidInput(f"several domains of {name} have an alarm: {listed}")

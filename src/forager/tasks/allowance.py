@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 
-from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.budgets.exchange import PAIR_DELAY
+from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, default_delay
 
 LOOK_AHEAD = 2.0
 """Seconds beyond the next tick, so that a late one leaves no worker without work."""
@@ -29,7 +29,7 @@ class DomainLoad:
     per_proxy_only: bool
     use_proxies: bool | None
     is_active: bool
-    is_held: bool
+    is_on_hold: bool
     blocked_for: float
     slot_in: float
     queued: int
@@ -39,7 +39,7 @@ class DomainLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class TickPace:
     """Values of one tick for all domains."""
 
     window: float
@@ -55,9 +55,9 @@ class Pace:
         return self.proxies - sum(self.tied.values()) + self.tied.get(region, 0)
 
 
-def allowance(load: DomainLoad, pace: Pace, robots_delay: float = 0.0) -> int:
+def allowance(load: DomainLoad, pace: TickPace, robots_delay: float = 0.0) -> int:
     """The number of further tasks of this domain that may be queued now."""
-    if not load.is_active or load.is_held:
+    if not load.is_active or load.is_on_hold:
         return 0
     lanes = _lanes(load, pace)
     delay = _delay(load, robots_delay, per_pair=lanes > 0) / max(1, lanes)
@@ -66,19 +66,19 @@ def allowance(load: DomainLoad, pace: Pace, robots_delay: float = 0.0) -> int:
     return max(0, min(free, _slots(pace, delay, starts_in) - load.queued))
 
 
-def _most(load: DomainLoad, pace: Pace, delay: float) -> int:
+def _most(load: DomainLoad, pace: TickPace, delay: float) -> int:
     """The most tasks with the workers: as many as the window has slots, or as responses overlap."""
     concurrency = load.concurrency or DEFAULT_CONCURRENCY
     return max(ceil(pace.window / delay), min(concurrency, ceil(A_SLOW_ANSWER / delay)))
 
 
-def _slots(pace: Pace, delay: float, starts_in: float) -> int:
+def _slots(pace: TickPace, delay: float, starts_in: float) -> int:
     if starts_in > pace.window:
         return 0
     return floor((pace.window - starts_in) / delay) + 1
 
 
-def _lanes(load: DomainLoad, pace: Pace) -> int:
+def _lanes(load: DomainLoad, pace: TickPace) -> int:
     """The number of proxies with separate budgets; 0 if all requests share one."""
     proxied = pace.task_proxies if load.use_proxies is None else load.use_proxies
     return pace.proxies_for(load.region) if proxied and load.per_proxy_only else 0

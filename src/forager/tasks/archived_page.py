@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
-from forager.archive.record import ArchiveError
+from forager.archive.warc_record import ArchiveError
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
-from forager.extract.urls import Refusal, normalise
+from forager.extract.urls import Refusal, normalize
 from forager.parsers import page_cache
-from forager.parsers.page_cache import Page
+from forager.parsers.page_cache import CachedPage
 from forager.settings import Settings
 from forager.tasks.store.archived_pages import select_page, select_visit
 
 MOST_VISITS = 100_000
 
 
-async def archived_page(database: Database, settings: Settings, url: str) -> Page | None:
+async def archived_page(database: Database, settings: Settings, url: str) -> CachedPage | None:
     """The newest page of the task for a URL; None if the archive has none."""
-    address = normalise(url)
+    address = normalize(url)
     if isinstance(address, Refusal):
         raise InvalidInput(f"{url} cannot be fetched: {address.value}")
     found = await database.run(select_page, url_hash(address))
@@ -34,7 +34,7 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Pag
 
 async def visited_page(
     database: Database, settings: Settings, task_id: int, *, visit: int = 1
-) -> Page:
+) -> CachedPage:
     return page_cache.archived_page(
         await visited_response(database, settings, task_id, visit=visit)
     )

@@ -21,7 +21,7 @@ from forager.tasks.task import Hold
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HoldChange:
     """The effect of a hold or its end, and all holds afterwards."""
 
     changed: int
@@ -37,19 +37,19 @@ class Holds:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def pause(self, selection: Selection) -> Held:
+    async def pause(self, selection: Selection) -> HoldChange:
         """Start nothing new; tasks in progress are finished."""
         return await self._hold(selection, Hold.PAUSED)
 
-    async def stop(self, selection: Selection) -> Held:
+    async def stop(self, selection: Selection) -> HoldChange:
         """Start nothing new, and withdraw tasks in progress."""
         return await self._hold(selection, Hold.STOPPED)
 
-    async def resume(self, selection: Selection) -> Held:
+    async def resume(self, selection: Selection) -> HoldChange:
         """Lift the hold of exactly this selection: a domain stays held when all are resumed."""
         return await self._hold(selection, None)
 
-    async def _hold(self, selection: Selection, hold: Hold | None) -> Held:
+    async def _hold(self, selection: Selection, hold: Hold | None) -> HoldChange:
         if selection.is_everything:
             changed, withdrawn = await self._hold_all(hold)
         elif selection.is_domain_alone:
@@ -58,8 +58,8 @@ class Holds:
             changed, withdrawn = await self._hold_selected(selection, hold)
         async with self._database.connection() as connection:
             await notify_workers(connection)
-            all_hold, domains, tasks = await task_counts.count_held(connection)
-        return Held(
+            all_hold, domains, tasks = await task_counts.count_holds(connection)
+        return HoldChange(
             changed, withdrawn, None if all_hold is None else Hold(all_hold), domains, tasks
         )
 

@@ -1,28 +1,28 @@
-"""Streaming import of URL lists: CSV, JSON, or one URL per line."""
+"""Streaming import of URL lists: CSV with a header, JSON lines, or one URL per line."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 from io import UnsupportedOperation
-from itertools import chain, islice
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import orjson
 
 from forager.errors import InvalidInput
+from forager.hints import Hint, Option
 from forager.settings.crawling import parse_render
-from forager.tasks.json_array import read_array
 from forager.tasks.task import parse_at, parse_every
-from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
+from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
 
 # a URL may have 65,536 characters before it is normalized, and each may be written as \uXXXX
 MAX_LINE = 512 * 1024
@@ -33,7 +33,7 @@ STDIN = "-"
 _DELIMITERS = (",", ";", "\t")
 _NUL = "\0"
 
-Read = Callable[[int, str], TrackRequest | BadLine]
+LineReader = Callable[[int, str], TrackRequest | BadLine]
 
 
 class FileFormat(StrEnum):
@@ -48,25 +48,24 @@ _BY_SUFFIX = {
     ".jsonl": FileFormat.JSON_LINES,
     ".ndjson": FileFormat.JSON_LINES,
     ".json": FileFormat.JSON_LINES,
-    ".txt": FileFormat.LIST,
-    ".list": FileFormat.LIST,
 }
 
 
-def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | BadLine]:
-    """The requests of a file: one per line, or per entry of a JSON array.
+def read_requests(
+    stream: BinaryIO, name: str = "", format_: FileFormat | None = None
+) -> Iterator[TrackRequest | BadLine]:
+    """The requests of a file, one per line; `-` is standard input.
 
-    Lines that begin with # are comments. The name of the file determines the format, otherwise its
-    first line does; `-` is standard input.
+    Without a format, the suffix of the name determines it; other files are lists of URLs. Lines
+    that begin with # are comments.
     """
     stream = _with_own_lock(stream) if name == STDIN else stream
-    known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
-    rest = _raw_lines(stream)
-    first = next(rest, None)
-    if first is not None and known in (None, FileFormat.JSON_LINES) and first.raw.startswith(b"["):
-        yield from _read_array(stream, first)
-    elif first is not None:
-        yield from _read_lines(known, chain([first], rest))
+    suffix = PurePath(name).suffix.lower()
+    lines = _raw_lines(stream)
+    read = _reader(format_ or _BY_SUFFIX.get(suffix, FileFormat.LIST), lines)
+    for line in lines:
+        text = _decoded(line)
+        yield text if isinstance(text, BadLine) else read(line.number, text)
 
 
 def _with_own_lock(stream: BinaryIO) -> BinaryIO:
@@ -75,31 +74,6 @@ def _with_own_lock(stream: BinaryIO) -> BinaryIO:
         return open(stream.fileno(), "rb", closefd=False)
     except UnsupportedOperation:  # it is not a file of the system
         return stream
-
-
-def _read_lines(
-    known: FileFormat | None, lines: Iterable[_Line]
-) -> Iterator[TrackRequest | BadLine]:
-    read: Read | None = None
-    for line in lines:
-        text = _decoded(line)
-        if isinstance(text, BadLine):
-            yield text
-            continue
-        is_header = False
-        if read is None:
-            read, is_header = _reader(known or _guess(text), text)
-        if not is_header:
-            yield read(line.number, text)
-
-
-def _read_array(stream: BinaryIO, first: _Line) -> Iterator[TrackRequest | BadLine]:
-    """The requests of a JSON array."""
-    for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
-        if entry.problem is None:
-            yield request_of(entry.line, entry.value, entry.text)
-        else:
-            yield _bad(entry.line, f"{entry.problem}; nothing after it can be read", entry.text)
 
 
 # --- lines ------------------------------------------------------------------------------------
@@ -120,9 +94,9 @@ def _raw_lines(stream: BinaryIO) -> Iterator[_Line]:
     while raw := stream.readline(MAX_LINE):
         number += 1
         is_cut = len(raw) == MAX_LINE and not raw.endswith(b"\n")
-        held = (_without_mark(raw) if number == 1 else raw).lstrip()
-        if is_cut or (held and not held.startswith(COMMENT)):
-            yield _Line(number, held, is_cut)
+        line = (_without_mark(raw) if number == 1 else raw).lstrip()
+        if is_cut or (line and not line.startswith(COMMENT)):
+            yield _Line(number, line, is_cut)
         while is_cut and (rest := stream.readline(MAX_LINE)):
             is_cut = not rest.endswith(b"\n")
 
@@ -148,78 +122,45 @@ def _decoded(line: _Line) -> str | BadLine:
 # --- formats ----------------------------------------------------------------------------------
 
 
-def _guess(first: str) -> FileFormat:
-    if first.startswith("{"):
-        return FileFormat.JSON_LINES
-    if _header(first) is not None:
-        return FileFormat.CSV
-    return FileFormat.LIST if _divider(first, ",\t") is None else FileFormat.CSV
+def _reader(format_: FileFormat, lines: Iterator[_Line]) -> LineReader:
+    """The reader of lines; the header of a CSV file is consumed."""
+    match format_:
+        case FileFormat.JSON_LINES:
+            return _read_json
+        case FileFormat.LIST:
+            return lambda number, line: _request(number, {"url": line}, line)
+        case FileFormat.CSV:
+            return _row_reader(next(lines, None))
 
 
-def _divider(line: str, among: Iterable[str] = _DELIMITERS) -> str | None:
-    """The delimiter of a row without a header, if it has one.
+def _row_reader(header: _Line | None) -> LineReader:
+    delimiter, names = _columns("" if header is None else _decoded(header))
 
-    Delimiters may be part of a URL: one counts only if the other cells are valid.
-    """
-    for delimiter in among:
-        cells = _cells(line, delimiter) or []
-        if len(cells) > 1 and isinstance(_request(0, _by_place(cells), line), TrackRequest):
-            return delimiter
-    return None
-
-
-def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
-    """The reader of lines, and whether the first line is a header."""
-    if kind is FileFormat.JSON_LINES:
-        return _read_json, False
-    if kind is FileFormat.LIST:
-        return _read_url, _header(first) is not None
-    header = _header(first)
-    if header is None:
-        return partial(_read_row, _divider(first) or ","), False
-    delimiter, names = header
-
-    def read_named(number: int, line: str) -> TrackRequest | BadLine:
+    def read(number: int, line: str) -> TrackRequest | BadLine:
         cells = _cells(line, delimiter)
         if cells is None:
             return _bad(number, "the line cannot be divided into columns", line)
         return _request(number, dict(zip(names, cells, strict=False)), line)
 
-    return read_named, True
+    return read
 
 
-def _header(first: str) -> tuple[str, list[str]] | None:
-    """The delimiter and the names of the columns, if this line is a header."""
-    for delimiter in _DELIMITERS:
-        names = [cell.strip().lower() for cell in _cells(first, delimiter) or []]
-        if "url" in names or _is_almost_header(names):
-            if words := _misspelt(names):
-                # nothing is imported yet: better an error now than after many lines
-                raise InvalidInput(f"the first line has {words}")
+def _columns(header: str | BadLine) -> tuple[str, list[str]]:
+    """The delimiter and the names of the columns; nothing is imported if they are wrong."""
+    for delimiter in _DELIMITERS if isinstance(header, str) else ():
+        names = [cell.strip().lower() for cell in _cells(str(header), delimiter) or []]
+        if "url" in names:
+            if misspelled := _misspelled(names):
+                raise InvalidInput(f"the first line has {misspelled}")
             return delimiter, names
-    return None
-
-
-def _is_almost_header(names: Collection[str]) -> bool:
-    """Whether a line can only be a misspelled header."""
-    return len(names) > 1 and not _NOT_NAMES.search("".join(names)) and _misspelt(names) is not None
-
-
-def _read_url(number: int, line: str) -> TrackRequest | BadLine:
-    return _request(number, {"url": line}, line)
-
-
-def _read_row(delimiter: str, number: int, line: str) -> TrackRequest | BadLine:
-    cells = _cells(line, delimiter)
-    if cells is None:
-        return _bad(number, "the line cannot be divided into columns", line)
-    if len(cells) > len(COLUMNS):
-        return _bad(number, f"more than {len(COLUMNS)} columns: {', '.join(COLUMNS)}", line)
-    return _request(number, _by_place(cells), line)
-
-
-def _by_place(cells: list[str]) -> dict[str, str]:
-    return dict(zip(COLUMNS, cells, strict=False))
+    raise InvalidInput(
+        "the first line of a CSV file must name its columns, one of them url",
+        hint=Hint(
+            "The columns are: {}. A list of URLs needs no header: add {} list.",
+            ", ".join(COLUMNS),
+            Option("format"),
+        ),
+    )
 
 
 def _cells(line: str, delimiter: str) -> list[str] | None:
@@ -233,7 +174,10 @@ def _read_json(number: int, line: str) -> TrackRequest | BadLine:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return _bad(number, "the line is not JSON", line)
+        reason = "the line is not JSON"
+        if line.startswith("["):
+            reason += "; write one object per line instead of an array (jq -c '.[]')"
+        return _bad(number, reason, line)
     return request_of(number, value, line)
 
 
@@ -249,7 +193,7 @@ def request_of(number: int, value: Any, text: str) -> TrackRequest | BadLine:
     return _request(number, value, text)
 
 
-def _misspelt(names: Collection[str]) -> str | None:
+def _misspelled(names: Collection[str]) -> str | None:
     """The first misspelling of a missing column; unknown names are ignored."""
     unknown = (name for name in names if name not in _KNOWN)
     for name in islice(unknown, MOST_NAMES):
@@ -261,30 +205,14 @@ def _misspelt(names: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=1000)
 def _nearest(name: str) -> str | None:
-    given = name.strip().lower()
-    near = get_close_matches(given, COLUMNS, n=1) if len(name) <= 20 else []
-    # the URL is required, so a guess is worthwhile; optional columns are guessed only if close
-    return near[0] if near and (near[0] == "url" or _is_slip(given, near[0])) else None
-
-
-def _is_slip(given: str, meant: str) -> bool:
-    """Whether a name is a misspelling and not another word: `delivery` is not `every`."""
-    return _one_letter_apart(given, meant) or (
-        given[0] == meant[0] and bool(get_close_matches(given, [meant], cutoff=0.85))
-    )
-
-
-def _one_letter_apart(one: str, other: str) -> bool:
-    """Whether the words differ by one added, removed or replaced letter."""
-    short, long = sorted((one, other), key=len)
-    pairs = enumerate(zip(short, long, strict=False))
-    same = next((place for place, (a, b) in pairs if a != b), len(short))
-    return long[same + 1 :] == short[same + (len(short) == len(long)) :]
+    """The column that is meant: `prioirty` is `priority`, but `delivery` is not `every`."""
+    near = get_close_matches(name.strip().lower(), COLUMNS, n=1, cutoff=0.8)
+    return near[0] if near and len(name) <= 20 else None
 
 
 def _request(number: int, values: Mapping[str, Any], line: str) -> TrackRequest | BadLine:
-    if not _KNOWN.issuperset(values) and (words := _misspelt(values)):
-        return _bad(number, f"it has {words}", line)
+    if not _KNOWN.issuperset(values) and (misspelled := _misspelled(values)):
+        return _bad(number, f"it has {misspelled}", line)
     url = values.get("url")
     if not isinstance(url, str) or not url.strip():
         return _bad(number, "there is no URL in it", line)
@@ -292,7 +220,7 @@ def _request(number: int, values: Mapping[str, Any], line: str) -> TrackRequest 
         # normalization would remove the character, and change the URL
         return _bad(number, "there is a tab or a line end within the URL", line)
     try:
-        terms = Terms(
+        terms = RequestedTerms(
             priority=_whole(
                 _given(values, "priority"), "the priority must be 0 to 9 (higher runs first)"
             ),
@@ -313,7 +241,6 @@ def _given(values: Mapping[str, Any], name: str) -> Any:
 
 
 _KNOWN = frozenset(COLUMNS)
-_NOT_NAMES = re.compile(r"[:/.0-9]")
 # per line or entry
 MOST_NAMES = 50
 _BREAK = re.compile(r"[\t\r\n]")

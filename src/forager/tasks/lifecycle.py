@@ -117,9 +117,9 @@ POSTPONE = TaskMove(
 )
 RETRY_LATER = replace(POSTPONE, name="retry later", spends_retry=True, stores_error=True)
 # the result was not believed: visited again soon
-DOUBT = replace(POSTPONE, name="doubt", finishes=True, resets_retries=True, stores_error=True)
+WITHHOLD = replace(POSTPONE, name="doubt", finishes=True, resets_retries=True, stores_error=True)
 # the last retry of a visit failed: the next visit is by the interval
-MISS = replace(DOUBT, name="miss", counts_visit=True)
+MISS = replace(WITHHOLD, name="miss", counts_visit=True)
 RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
 WITHDRAW = TaskMove(
     name="withdraw",

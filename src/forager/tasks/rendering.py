@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 
 from forager.archive.options import archive_options
-from forager.archive.record import ArchiveError
+from forager.archive.warc_record import ArchiveError
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, GiveUp, NotFound
-from forager.extract.product.record import Product
-from forager.extract.wildcard import Pattern
-from forager.fetch.polite import DomainTerms, Fetching, PageFetch
+from forager.extract.product.product import Product
+from forager.fetch.polite import Fetching, PageFetch
 from forager.fetch.response import Request, Response, agent_header
 from forager.parsers.reading import Parsed
 from forager.render import store
+from forager.render.archive_records import read_static
 from forager.render.finding import find_browser
-from forager.render.lessons import Lessons
 from forager.render.limits import RenderLimits
-from forager.render.records import read_static
-from forager.render.renderer import RenderedPage, Renderer
-from forager.render.resources import AssetCache, ResourceLoader
+from forager.render.renderer import RenderedPage
+from forager.render.rules import RenderRules
+from forager.render.shared import SharedBrowser
+from forager.render.stats import RenderStats
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
-from forager.tasks.stages.attempt import HeldTask
+from forager.tasks.stages.attempt import LeasedTask
 from forager.tasks.store.claims import exists_renderer
 
-# how long lessons and the presence of a renderer are cached
+# how long stats and the presence of a renderer are cached
 KNOWN_FOR = 15.0
 MAX_DOMAINS = 1_000
-CACHED_DOMAINS = 8
 # redirects by script
 MAX_MOVES = 3
 
 
-def mode_of(task: HeldTask) -> RenderMode:
+def mode_of(task: LeasedTask) -> RenderMode:
     return RenderMode(task.render or RenderMode.AUTO)
 
 
@@ -46,57 +44,55 @@ class RenderDecisions:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._lessons: OrderedDict[int, tuple[float, Lessons]] = OrderedDict()
+        self._stats: OrderedDict[int, tuple[float, RenderStats]] = OrderedDict()
         self._renderer_known_until = 0.0
         self._has_renderer = False
 
-    async def reason(self, task: HeldTask) -> str | None:
+    async def reason(self, task: LeasedTask) -> str | None:
         """Why the page of a task is rendered; None if the static response is tried first."""
-        mode = mode_of(task)
-        if mode is RenderMode.NEVER:
+        rules = RenderRules.of(mode_of(task), task.render_urls)
+        if rules.mode is RenderMode.NEVER:
             return None
-        if mode is RenderMode.ALWAYS:
-            return "always"
-        if any(_pattern(text).matches(task.url) for text in task.render_urls):
-            return "pattern"
+        if always := rules.always(task.url, task.url):
+            return always
         is_first_visit = task.segment is None
         if not task.needs_browser and not is_first_visit:
             return None
-        lessons = await self._lessons_of(task.domain_id)
+        stats = await self._stats_of(task.domain_id)
         if task.needs_browser:
-            return None if lessons.is_recheck_due(task.url) else "no_price"
-        return "like_others" if lessons.gains(task.url) else None
+            return None if stats.is_recheck_due(task.url) else "no_price"
+        return "like_others" if stats.gains(task.url) else None
 
-    async def needs_rendering(self, task: HeldTask, parsed: Parsed) -> bool:
+    async def needs_rendering(self, task: LeasedTask, parsed: Parsed) -> bool:
         """Whether a static page has no price, and may have one in a browser."""
         is_auto = mode_of(task) is RenderMode.AUTO
         if not is_auto or _has_price(parsed.product) or parsed.broke or parsed.stack_trace:
             return False
-        lessons = await self._lessons_of(task.domain_id)
-        return await self._is_renderer_known() and not lessons.is_wasted(task.url)
+        stats = await self._stats_of(task.domain_id)
+        return await self._is_renderer_known() and not stats.is_wasted(task.url)
 
     async def learn(
-        self, connection: Connection, task: HeldTask, product: Product | None, *, rendered: bool
+        self, connection: Connection, task: LeasedTask, product: Product | None, *, rendered: bool
     ) -> bool:
-        """Store the lesson of a page for others of its shape; returns whether it needs a browser.
+        """Store the stats of a page for others of its shape; returns whether it needs a browser.
 
         Call it for pages that were rendered, or whose task needed a browser before.
         """
-        lessons = await self._lessons_of(task.domain_id)
-        lesson = lessons.learn(task.url, gained=rendered and _has_price(product))
-        if lesson is not None:
-            await store.upsert_lessons(connection, task.domain_id, [lesson])
-        return rendered and lessons.gains(task.url)
+        stats = await self._stats_of(task.domain_id)
+        shape_stats = stats.learn(task.url, gained=rendered and _has_price(product))
+        if shape_stats is not None:
+            await store.upsert_shape_stats(connection, task.domain_id, [shape_stats])
+        return rendered and stats.gains(task.url)
 
-    async def _lessons_of(self, domain_id: int) -> Lessons:
+    async def _stats_of(self, domain_id: int) -> RenderStats:
         """What is known of the URL shapes of a domain, cached."""
-        until, lessons = self._lessons.get(domain_id, (0.0, None))
-        if lessons is None or local_time() >= until:
-            lessons = await Lessons.load(self._database, domain_id)
-            self._lessons[domain_id] = local_time() + KNOWN_FOR, lessons
-            while len(self._lessons) > MAX_DOMAINS:
-                self._lessons.popitem(last=False)
-        return lessons
+        until, stats = self._stats.get(domain_id, (0.0, None))
+        if stats is None or local_time() >= until:
+            stats = await RenderStats.load(self._database, domain_id)
+            self._stats[domain_id] = local_time() + KNOWN_FOR, stats
+            while len(self._stats) > MAX_DOMAINS:
+                self._stats.popitem(last=False)
+        return stats
 
     async def _is_renderer_known(self) -> bool:
         if local_time() >= self._renderer_known_until:
@@ -123,15 +119,13 @@ class TaskBrowser:
         self._fetching = fetching
         self._limits = RenderLimits.of(settings)
         self._storage = archive_options(settings).open()
-        self._caches: OrderedDict[str, AssetCache] = OrderedDict()
-        self._renderer: Renderer | None = None
+        self._agent = agent_header(settings)
         path = find_browser(settings).path
-        if path is not None:
-            self._renderer = Renderer(path, self._limits, user_agent=agent_header(settings))
+        self._shared = None if path is None else SharedBrowser(path, self._limits)
 
     @property
     def is_there(self) -> bool:
-        return self._renderer is not None
+        return self._shared is not None
 
     @property
     def room(self) -> int:
@@ -139,21 +133,23 @@ class TaskBrowser:
         return 2 * self._limits.pages if self.is_there else 0
 
     async def close(self) -> None:
-        if self._renderer is not None:
-            await self._renderer.__aexit__(None, None, None)
+        if self._shared is not None:
+            await self._shared.__aexit__()
 
     async def render(self, fetch: PageFetch, response: Response) -> RenderedDownload:
         """Render a page; if a script redirects, the page that it leads to."""
-        assert self._renderer is not None
-        loader = self._loader(fetch.domain)
+        assert self._shared is not None
+        # with the terms of the domain, beside the fetch of the page
+        resources, domain = self._fetching.begin(fetch.domain), fetch.domain.name
+        loader = self._shared.loader(resources, domain, self._agent)
         for _ in range(MAX_MOVES + 1):
-            page = await self._renderer.render(response, loader)
+            page = await self._shared.renderer.render(response, loader)
             if page.moved is None:
                 return RenderedDownload(page, response)
             response = await fetch.fetch_page(Request(page.moved))
         raise GiveUp("scripts redirect the page again and again", kind=ErrorKind.RENDER)
 
-    async def static_before(self, task: HeldTask) -> Response | None:
+    async def static_before(self, task: LeasedTask) -> Response | None:
         """The stored static response for a 304; None if the page must be fetched again."""
         if task.ref is None:
             return None
@@ -162,22 +158,6 @@ class TaskBrowser:
         except (ArchiveError, NotFound):
             return None
 
-    def _loader(self, domain: DomainTerms) -> ResourceLoader:
-        """A loader with the terms of the domain and a cache that no other domain shares."""
-        cache = self._caches.pop(domain.name, None)
-        if cache is None:
-            cache = AssetCache(self._limits.cache_bytes // CACHED_DOMAINS)
-        self._caches[domain.name] = cache
-        while len(self._caches) > CACHED_DOMAINS:
-            self._caches.popitem(last=False)
-        resources = self._fetching.begin(domain)
-        return ResourceLoader(resources, resources.check, self._limits, cache)
-
 
 def _has_price(product: Product | None) -> bool:
     return product is not None and product.price is not None
-
-
-@lru_cache(maxsize=1_000)
-def _pattern(text: str) -> Pattern:
-    return Pattern.compile(text)

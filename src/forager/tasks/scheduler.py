@@ -13,7 +13,7 @@ from forager.fetch.robots.rules import parse_robots
 from forager.logs import get_logger
 from forager.services.service import Service, isolated
 from forager.settings import Settings
-from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
+from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, TickPace, allowance
 from forager.tasks.hints import send_hints
 from forager.tasks.store import scheduling as store
 from forager.tasks.store.stages import notify_workers
@@ -26,7 +26,7 @@ TASKS_PER_TICK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class SchedulerTick:
     """The result of one run; `led` is False if another scheduler queued at the same time."""
 
     led: bool = False
@@ -62,18 +62,18 @@ class Scheduler:
         tick = await self.run_once()
         return max(tick.woken, tick.queued)
 
-    async def run_once(self) -> Tick:
+    async def run_once(self) -> SchedulerTick:
         woken = await self._wake()
         async with self._database.transaction() as connection:
             if not await store.lead(connection):
-                return Tick(woken=woken)
+                return SchedulerTick(woken=woken)
             await store.walk_indexes(connection)
             withdrawn = await store.withdraw_queued(connection, self._window)
             queued = await self._queue(connection)
             await store.note_tick(connection)
             if queued:
                 await notify_workers(connection)
-        return Tick(led=True, woken=woken, withdrawn=withdrawn, queued=queued)
+        return SchedulerTick(led=True, woken=woken, withdrawn=withdrawn, queued=queued)
 
     async def _wake(self) -> int:
         async with self._database.transaction() as connection:
@@ -87,7 +87,7 @@ class Scheduler:
         await self._robots.refresh(connection)
         proxies = await store.count_proxies(connection, stale_after=self._settings.stale_after)
         tied = {region: number for region, number in proxies.items() if region is not None}
-        pace = Pace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
+        pace = TickPace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
         queued = await store.queue_due(
             connection,
             self._allowances(loads, pace),
@@ -97,7 +97,9 @@ class Scheduler:
         await send_hints(connection, self._settings, queued)
         return len(queued)
 
-    def _allowances(self, loads: Sequence[DomainLoad], pace: Pace) -> list[tuple[DomainLoad, int]]:
+    def _allowances(
+        self, loads: Sequence[DomainLoad], pace: TickPace
+    ) -> list[tuple[DomainLoad, int]]:
         robots = self._robots.by_domain({load.name for load in loads})
         allowances = []
         for load in loads:

@@ -25,6 +25,8 @@ class Selection:
     url: str | None = None
     due: bool = False
     held: bool | None = None
+    # those that gave up, and those whose last visit failed with all its retries
+    failing: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) > MAX_IDS:

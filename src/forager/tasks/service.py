@@ -11,10 +11,10 @@ from uuid import UUID
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
-from forager.extract.urls import Refusal, normalise
+from forager.extract.urls import Refusal, normalize
 from forager.hints import Hint
-from forager.products.record import AttemptRecord
-from forager.products.store.records import select_attempts
+from forager.products.product import AttemptRecord
+from forager.products.store.products import select_attempts
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
@@ -26,7 +26,7 @@ from forager.tasks.store import reads as store
 from forager.tasks.store.activity import DomainBacklog
 from forager.tasks.task import Task
 from forager.tasks.tracking import Tracked, Tracking
-from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
+from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
 
 ATTEMPTS_SHOWN = 20
@@ -95,7 +95,7 @@ class Tasks:
         mode = None if render is None else parse_render(render)
         return await self.track_requests(
             requests,
-            terms=Terms(priority, every, popularity, at, max_retries, mode),
+            terms=RequestedTerms(priority, every, popularity, at, max_retries, mode),
             allow_private=allow_private,
             found_by=found_by,
         )
@@ -104,7 +104,7 @@ class Tasks:
         self,
         requests: Iterable[TrackRequest | BadLine],
         *,
-        terms: Terms,
+        terms: RequestedTerms,
         allow_private: bool = False,
         found_by: str = "file",
         on_bad: Callable[[BadLine], None] | None = None,
@@ -142,7 +142,7 @@ class Tasks:
 
     async def ids_of(self, urls: Sequence[str]) -> list[int | None]:
         """The ids of the tasks for these URLs; None where there is none."""
-        keys = [None if isinstance(url := normalise(u), Refusal) else url_hash(url) for u in urls]
+        keys = [None if isinstance(url := normalize(u), Refusal) else url_hash(url) for u in urls]
         found = await self._database.run(store.select_ids_by_hash, [key for key in keys if key])
         return [None if key is None else found.get(key) for key in keys]
 
@@ -192,7 +192,7 @@ class Tasks:
         default_render: bool = False,
     ) -> int:
         """Change the terms of tasks; a new interval counts from the last visit."""
-        Terms(priority, every, popularity, max_retries=max_retries)
+        RequestedTerms(priority, every, popularity, max_retries=max_retries)
         default = timedelta(seconds=self._settings.recrawl_every)
         set_terms = partial(
             task_changes.set_terms,
@@ -219,10 +219,19 @@ class Tasks:
 
         return (await in_batches(self._database, selection, nothing))[0]
 
+    async def counts(self, selection: Selection) -> dict[TaskStatus, int]:
+        """The tasks of a selection by state, whichever states it selects."""
+        found = await self._database.run(
+            store.count_by_status,
+            replace(selection, statuses=()),
+            domain_ids=await domain_ids_of(self._database, selection),
+        )
+        return {status: found.get(status, 0) for status in TaskStatus}
+
     async def stats(self) -> TaskStats:
         async with self._database.transaction() as connection:
             counts = await task_counts.count_by_status(connection)
-            all_hold, domains, tasks = await task_counts.count_held(connection)
+            all_hold, domains, tasks = await task_counts.count_holds(connection)
             backlog = await task_counts.select_backlog(connection, BACKLOGS_SHOWN)
             ticked_at = await task_counts.select_ticked_at(connection)
         return TaskStats(
@@ -238,7 +247,7 @@ class Tasks:
     async def stats_now(self, counted: TaskStats) -> TaskStats:
         """Cached counts with current holds, so that a new hold is visible at once."""
         async with self._database.connection() as connection:
-            all_hold, domains, tasks = await task_counts.count_held(connection)
+            all_hold, domains, tasks = await task_counts.count_holds(connection)
             ticked_at = await task_counts.select_ticked_at(connection)
         return replace(
             counted, all_hold=all_hold, held_domains=domains, held_tasks=tasks, ticked_at=ticked_at
@@ -252,7 +261,7 @@ async def _existing(connection: Connection, name: str) -> Task:
     found: Task | None = None
     if name.isascii() and name.isdecimal() and len(name) < 19:
         found = await store.select_task(connection, task_id=int(name))
-    elif not isinstance(url := normalise(name), Refusal):
+    elif not isinstance(url := normalize(name), Refusal):
         found = await store.select_task(connection, url_hash=url_hash(url))
     if found is None:
         raise no_such_task(name[:200])

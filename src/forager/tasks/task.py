@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from forager.amounts import parse_duration
+from forager.amounts import parse_every as parse_every
 from forager.errors import InvalidInput
-from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
 # higher runs first, as for jobs; the database stores 10 - priority (decision 0029)
@@ -125,10 +124,6 @@ class RecoveredTask:
     max_retries: int
 
 
-def parse_every(text: str) -> timedelta:
-    return checked(parse_duration(text))
-
-
 def parse_at(text: str) -> datetime:
     """An ISO 8601 time; local without an offset."""
     try:
@@ -137,9 +132,3 @@ def parse_at(text: str) -> datetime:
         raise InvalidInput(
             f"{text[:40]!r} is not a time", hint="Write it as 2026-11-16T08:30, or with +01:00."
         ) from None
-
-
-def checked(every: timedelta) -> timedelta:
-    if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
-        raise InvalidInput("an interval must be from 1s to 10 years")
-    return every

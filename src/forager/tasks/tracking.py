@@ -15,7 +15,7 @@ from forager.db.rows import select_now
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalizedUrl, Refusal, normalize
 from forager.fetch.domains import store as domain_store
 from forager.fetch.domains.store import Cover
 from forager.fetch.guard import GuardPolicy
@@ -24,7 +24,7 @@ from forager.settings import Settings
 from forager.tasks.store import tracking as store
 from forager.tasks.store.tracking import NewTask
 from forager.tasks.task import DEFAULT_PRIORITY
-from forager.tasks.tracking_request import ANY_TERMS, BadLine, Terms, TrackRequest
+from forager.tasks.tracking_request import ANY_TERMS, BadLine, RequestedTerms, TrackRequest
 
 CHUNK = 5_000
 # seconds to wait for a chunk that is being read
@@ -39,7 +39,7 @@ class FoundProduct:
 
     url: str
     allow_private: bool = False
-    terms: Terms = ANY_TERMS
+    terms: RequestedTerms = ANY_TERMS
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Tracked:
 @dataclass(frozen=True, slots=True)
 class _Named:
     request: TrackRequest
-    url: NormalisedUrl
+    url: NormalizedUrl
     host: str
 
 
@@ -77,7 +77,7 @@ class Tracking:
 
     database: Database
     settings: Settings
-    terms: Terms
+    terms: RequestedTerms
     allow_private: bool
     found_by: str
     on_bad: Callable[[BadLine], None] | None = None
@@ -113,7 +113,7 @@ class Tracking:
             connection, {one.host for one in named}, allow_private=self.allow_private
         )
         tasks: dict[bytes, NewTask] = {}
-        said: dict[NormalisedUrl, Terms] = {}
+        said: dict[NormalizedUrl, RequestedTerms] = {}
         for one in named:
             if one.host in refused:
                 self._refuse(_bad(one.request, refused[one.host]))
@@ -152,7 +152,7 @@ async def track_found(
 
     URLs that cannot be tracked are left out; known tasks stay as they are.
     """
-    found = [(page, url) for page in urls if not isinstance(url := normalise(page.url), Refusal)]
+    found = [(page, url) for page in urls if not isinstance(url := normalize(page.url), Refusal)]
     tasks: dict[bytes, NewTask] = {}
     for allowed in (False, True):
         part = [(page, url) for page, url in found if page.allow_private is allowed]
@@ -223,7 +223,7 @@ def _chunks(requests: Iterable[TrackRequest | BadLine]) -> Iterator[_Chunk]:
 def _named(request: TrackRequest | BadLine) -> _Named | BadLine:
     if isinstance(request, BadLine):
         return request
-    url = normalise(request.url.strip())
+    url = normalize(request.url.strip())
     if isinstance(url, Refusal):
         return _bad(request, url.value)
     return _Named(request, url, host_of(url))

@@ -6,16 +6,17 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forager.amounts import checked_interval
 from forager.errors import InvalidInput
 from forager.hints import Hint
 from forager.settings.crawling import RenderMode
-from forager.tasks.task import PRIORITIES, checked
+from forager.tasks.task import PRIORITIES
 
 MOST_RETRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RequestedTerms:
     """The terms of a task; None: unchanged, or the default."""
 
     priority: int | None = None
@@ -33,17 +34,17 @@ class Terms:
                 f"the priority must be 0 to 9 (higher runs first), not {self.priority}"
             )
         if self.every is not None:
-            checked(self.every)
+            checked_interval(self.every)
         if self.popularity is not None and not math.isfinite(self.popularity):
             raise InvalidInput("the popularity must be a finite number")
         if self.max_retries is not None and not 0 <= self.max_retries <= MOST_RETRIES:
             raise InvalidInput(f"retries must be 0 to {MOST_RETRIES}, not {self.max_retries}")
 
-    def or_else(self, other: Terms) -> Terms:
+    def or_else(self, other: RequestedTerms) -> RequestedTerms:
         """These terms, with those of `other` where these are None."""
         if other is ANY_TERMS:
             return self
-        return Terms(
+        return RequestedTerms(
             other.priority if self.priority is None else self.priority,
             other.every if self.every is None else self.every,
             other.popularity if self.popularity is None else self.popularity,
@@ -53,7 +54,7 @@ class Terms:
         )
 
 
-ANY_TERMS = Terms()
+ANY_TERMS = RequestedTerms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class TrackRequest:
 
     line: int
     url: str
-    terms: Terms = ANY_TERMS
+    terms: RequestedTerms = ANY_TERMS
 
 
 @dataclass(frozen=True, slots=True)

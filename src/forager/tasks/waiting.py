@@ -7,7 +7,7 @@ from datetime import timedelta
 from forager.hints import Hint, action
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.schedule import interval_after_change
-from forager.tasks.store.reads import Surroundings
+from forager.tasks.store.reads import TaskConditions
 from forager.tasks.task import Task, is_silent
 
 MOST_AHEAD = 1_000
@@ -20,15 +20,15 @@ _WITH_WORKERS = {
 }
 
 
-def why_not_now(task: Task, around: Surroundings, every: timedelta) -> str | Hint:
+def why_not_now(task: Task, around: TaskConditions, every: timedelta) -> str | Hint:
     """One line; reasons that a user can fix come first. `every`: its interval."""
     if task.status in (TaskStatus.CRAWLING, TaskStatus.PARSING):
         return _WITH_WORKERS[task.status]
     if task.status is TaskStatus.FAILED:
         return Hint("failed; {} tries again", action("tasks recrawl", task.id))
-    held = _held(task)
-    if held is not None:
-        return held
+    hint = _hold_hint(task)
+    if hint is not None:
+        return hint
     if not around.is_active:
         return Hint("its domain is disabled: {}", action("domains enable", task.domain))
     if task.status is TaskStatus.COMPLETED:
@@ -60,7 +60,7 @@ def _sooner(task: Task, every: timedelta) -> str:
     return ", sooner: its price changed" if changed and not task.adapted_frequency else ""
 
 
-def _held(task: Task) -> Hint | None:
+def _hold_hint(task: Task) -> Hint | None:
     if task.all_hold is not None:
         resume = action("tasks resume", all=True)
     elif task.domain_hold is not None:
@@ -88,7 +88,7 @@ def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> Hin
     )
 
 
-def _why_pending(task: Task, around: Surroundings) -> str | Hint:
+def _why_pending(task: Task, around: TaskConditions) -> str | Hint:
     if task.scheduled_at > around.now:
         if task.retry_count:
             return f"waits before retry {task.retry_count} of {task.max_retries}"
@@ -106,7 +106,7 @@ def _why_pending(task: Task, around: Surroundings) -> str | Hint:
     return _waits_for_budget(around)
 
 
-def _waits_for_budget(around: Surroundings) -> str:
+def _waits_for_budget(around: TaskConditions) -> str:
     pace = []
     if around.crawl_delay:
         pace.append(f"one request every {around.crawl_delay:g} s")

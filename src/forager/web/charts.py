@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup
 
-from forager.web.formats import number, percent, short_number
+from forager.web.formats import moment, number, percent, short_number
 
 WIDTH = 600
 HEIGHT = 120
@@ -32,7 +33,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """One part of a bar."""
 
     name: str
@@ -62,11 +63,13 @@ def line_chart(
     label: str,
     *,
     names: Sequence[str] = (),
+    times: Sequence[datetime] = (),
     unit: str = "",
 ) -> Markup:
     """Lines over time with an axis at the left and below.
 
-    `ticks` are labels under the chart, `names` the label of each point in its tooltip.
+    `ticks` are labels under the chart. The tooltip of a point has its name, or its time, which the
+    script shows as local time with the offset.
     """
     top = nice_top(value for each in series for value in each.values if value is not None)
     lines = Markup("").join(
@@ -76,7 +79,9 @@ def line_chart(
     return figure(
         "chart",
         f"{label}: {_summary(series)}",
-        grid(1, HEIGHT // 2, HEIGHT - 1) + lines + _hover(series, names, unit),
+        grid(1, HEIGHT // 2, HEIGHT - 1)
+        + lines
+        + _hover(series, names or [moment(at) for at in times], times, unit),
         y=spans(short_number(top * share) for share in (1, 0.5, 0)),
         x=spans(ticks),
         legend=legend([(each.name, each.tone) for each in series]) if len(series) > 1 else "",
@@ -101,22 +106,22 @@ def figure(
     ).format(kind=kind, label=label, drawing=drawing, y=y, x=x, legend=legend, w=WIDTH, h=height)
 
 
-def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
+def stacked_bar(parts: Sequence[BarPart], label: str) -> Markup:
     """One bar of several parts, with a legend that names their numbers."""
     return Markup('<figure class="bar">{}{}</figure>').format(
         mini_bar(parts, label), legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts])
     )
 
 
-def mini_bar(parts: Sequence[Part], label: str) -> Markup:
+def mini_bar(parts: Sequence[BarPart], label: str) -> Markup:
     """One bar of several parts without a legend."""
-    words = ", ".join(f"{part.name} {number(part.value)}" for part in parts if part.value)
+    description = ", ".join(f"{part.name} {number(part.value)}" for part in parts if part.value)
     return Markup(
         '<svg viewBox="0 0 {w} 16" preserveAspectRatio="none" role="img" aria-label="{label}">'
         '<rect class="bar-back" width="{w}" height="16"/>{rects}</svg>'
     ).format(
         w=WIDTH,
-        label=f"{label}: {words or 'nothing yet'}",
+        label=f"{label}: {description or 'nothing yet'}",
         rects=_rects(parts, sum(part.value for part in parts)),
     )
 
@@ -183,19 +188,28 @@ def grid(*levels: int) -> Markup:
     return Markup("").join(line.format(WIDTH, y, y) for y in levels)
 
 
-def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
+def _hover(
+    series: Sequence[Series], names: Sequence[str], times: Sequence[datetime], unit: str
+) -> Markup:
     """Invisible columns with a tooltip each."""
     width = WIDTH / max([1, len(names), *(len(each.values) for each in series)])
     return Markup("").join(
-        column(index * width, short(width), HEIGHT, _tooltip(series, index, name, unit))
+        column(
+            index * width,
+            short(width),
+            HEIGHT,
+            _tooltip(series, index, name, unit),
+            times[index].isoformat(timespec="seconds") if times else "",
+        )
         for index, name in enumerate(names)
     )
 
 
-def column(x: float, width: str, height: int, title: str) -> Markup:
-    """An invisible column with a tooltip."""
-    shape = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
-    return shape.format(short(x), width, height, title)
+def column(x: float, width: str, height: int, title: str, at: str = "") -> Markup:
+    """An invisible column with a tooltip; the script shows the time `at` in it as local time."""
+    shape = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title{}>{}</title></rect>')
+    time = Markup(' data-at="{}"').format(at) if at else ""
+    return shape.format(short(x), width, height, time, title)
 
 
 def _tooltip(series: Sequence[Series], index: int, name: str, unit: str) -> str:
@@ -207,7 +221,7 @@ def _tooltip(series: Sequence[Series], index: int, name: str, unit: str) -> str:
     return f"{name}: {', '.join(values) or 'nothing'}"
 
 
-def _rects(parts: Sequence[Part], total: int) -> Markup:
+def _rects(parts: Sequence[BarPart], total: int) -> Markup:
     rect = Markup('<rect class="fill-{}" x="{}" width="{}" height="16"><title>{}</title></rect>')
     drawn, at = [], 0.0
     for part in parts:
@@ -234,12 +248,12 @@ def spans(texts: Iterable[str]) -> Markup:
 
 def _summary(series: Sequence[Series]) -> str:
     """The chart in words, for screen readers."""
-    words = []
+    description = []
     for each in series:
         known = [value for value in each.values if value is not None]
         if known:
-            words.append(f"{each.name} now {number(known[-1])}, at most {number(max(known))}")
-    return "; ".join(words) or "nothing yet"
+            description.append(f"{each.name} now {number(known[-1])}, at most {number(max(known))}")
+    return "; ".join(description) or "nothing yet"
 
 
 def short(value: float) -> str:

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from forager.api.problems import Problem, problem_of
 from forager.errors import ForagerError
 from forager.logs import get_logger
+from forager.web.formats import sentence
 from forager.web.navigation import as_place, linked
 from forager.web.rendering import bare_page
 from forager.web.sessions import Notice
@@ -24,12 +25,12 @@ def answer_error(request: Request, error: Exception) -> Response:
         return _sign_in(request)
     if wants_fragment(request):
         problem = problem_of(error, as_place)
-        trigger = Notice(words_of(problem), "error").as_trigger()
+        trigger = Notice(message_of(problem), "error").as_trigger()
         return Response(status_code=problem.status, headers={"HX-Trigger": trigger})
     return error_page(request, error)
 
 
-def words_of(problem: Problem) -> str:
+def message_of(problem: Problem) -> str:
     """What happened and what to do, in one paragraph."""
     return f"{_sentence(problem.detail)} {problem.fix or ''}".strip()
 
@@ -61,6 +62,6 @@ def _sign_in(request: Request) -> Response:
     return RedirectResponse(target, 303)
 
 
-def _sentence(words: str) -> str:
-    text = words.strip()
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
+def _sentence(message: str) -> str:
+    text = sentence(message.strip())
+    return text if text.endswith((".", "!", "?")) else f"{text}."

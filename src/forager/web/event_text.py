@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Protocol
 
-from forager.web.formats import change, counted, money, percent, words
-from forager.webhooks.events import EventKind
-from forager.webhooks.webhook import EventRow
+from forager.events.event import EventKind
+from forager.web.formats import change, counted, humanize, money, percent
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 
 
-def summary_of(event: EventRow) -> str:
+class Event(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def payload(self) -> dict[str, Any]: ...
+
+
+def summary_of(event: Event) -> str:
     """Describe an event in one line; empty for kinds of later versions."""
     payload = event.payload
     match event.kind:
@@ -29,7 +35,7 @@ def summary_of(event: EventRow) -> str:
             parts = filter(None, [_price_change(payload), stock])
             return f"{payload.get('variant')}: {', '.join(parts)}"
         case EventKind.ALERT:
-            kind = words(str((payload.get("rule") or {}).get("kind", "")))
+            kind = humanize(str((payload.get("rule") or {}).get("kind", "")))
             variant = f" of {payload['variant']}" if payload.get("variant") else ""
             return f"{kind}{variant}: {_price_change(payload)}"
         case EventKind.AVAILABILITY_CHANGED:
@@ -49,7 +55,7 @@ def summary_of(event: EventRow) -> str:
         case EventKind.AUDIT:
             findings = payload.get("findings") or []
             first = [each for each in findings[:3] if each.get("check")]
-            named = ", ".join(f"{each.get('count')} {words(each['check'])}" for each in first)
+            named = ", ".join(f"{each.get('count')} {humanize(each['check'])}" for each in first)
             checks = counted(int(payload.get("checks") or 0), "check")
             return f"{checks}, {counted(len(findings), 'finding')}" + (named and f": {named}")
         case _:
@@ -81,4 +87,4 @@ def _change_of(old: str, new: str) -> str:
 
 def _state(payload: Mapping[str, Any], name: str) -> str:
     state = payload.get(name)
-    return words(str(state)) if state else ""
+    return humanize(str(state)) if state else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,8 +13,8 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.amounts import price_text, size_in_words
-from forager.api.models import interval_text
+from forager.amounts import price_text, size_text
+from forager.operations.models import interval_text
 from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
@@ -43,6 +44,9 @@ NAMES = {
 }
 
 
+_IDENTIFIER = re.compile(r"[^a-zA-Z'-]")
+
+
 def number(value: float | None) -> str:
     """1234567 as 1,234,567; a fraction with at most two digits."""
     if value is None:
@@ -63,7 +67,7 @@ def short_number(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    return MISSING if value is None else size_in_words(round(value))
+    return MISSING if value is None else size_text(round(value))
 
 
 def duration(seconds: float | None) -> str:
@@ -123,6 +127,17 @@ def when(value: datetime | None) -> Markup:
     )
 
 
+def local_time(value: datetime, length: int) -> Markup:
+    """A time, cut to a length, that the script shows in the time zone of the reader."""
+    exact = value.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}" data-local="{}">{}</time>').format(
+        exact.isoformat(timespec="seconds"),
+        moment(exact),
+        "day" if length == len("2026-11-16") else "minute",
+        moment(exact)[:length],
+    )
+
+
 def day(value: datetime | None) -> str:
     return MISSING if value is None else value.astimezone(UTC).strftime("%Y-%m-%d")
 
@@ -132,7 +147,7 @@ def short_id(value: UUID | str) -> str:
     return str(value)[-12:]
 
 
-def words(value: str) -> str:
+def humanize(value: str) -> str:
     """A name of the code as words: `in_stock` as in stock, `http_404` as 404 Not Found."""
     if value in NAMES:
         return NAMES[value]
@@ -148,9 +163,9 @@ def job_event(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Capitalize a text, unless it begins with a URL or a host name."""
-    first = text.partition(" ")[0]
-    return text if "." in first or ":" in first else f"{text[:1].upper()}{text[1:]}"
+    """Capitalize a text, unless it begins with an identifier: a URL, a host name, a setting."""
+    first = text.partition(" ")[0].rstrip(".,:;")
+    return text if _IDENTIFIER.search(first) else f"{text[:1].upper()}{text[1:]}"
 
 
 def actor(name: str) -> str:
@@ -164,7 +179,7 @@ def actor(name: str) -> str:
 
 def event_kind(kind: str) -> str:
     """product.price_changed as price changed."""
-    return words(kind.partition(".")[2] or kind)
+    return humanize(kind.partition(".")[2] or kind)
 
 
 def highlighted(text: str, ranges: tuple[tuple[int, int], ...]) -> Markup:
@@ -191,7 +206,7 @@ def job_tone(status: str) -> str:
 
 _BY_NAME: tuple[Callable[..., Any], ...] = (
     number, short_number, size, duration, money, percent, change, moment, when, day, short_id,
-    words, sentence, actor, event_kind, job_event, counted, job_tone,
+    humanize, sentence, actor, event_kind, job_event, counted, job_tone,
 )  # fmt: skip
 FILTERS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in _BY_NAME},

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from forager.crawl.options import CrawlOptions
-from forager.crawl.report import CrawlReport, Pace, crawl_report, pace_of
+from forager.crawl.report import CrawlPace, CrawlReport, crawl_report, pace_of
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.crawl.url_lists import UrlFilter, list_settled
 from forager.errors import NotFound
@@ -17,9 +17,9 @@ from forager.fetch.domains import Domain
 from forager.jobs.job import Job, JobEvent, Move
 from forager.jobs.lifecycle import RETRY_FAILED, Status, moves_by_hand
 from forager.jobs.workers import job_report
-from forager.web.charts import Part, Series
-from forager.web.formats import duration, words
-from forager.web.visit import Visit
+from forager.web.charts import BarPart, Series
+from forager.web.formats import duration, humanize
+from forager.web.visit import WebVisit
 
 EXAMPLES = 3
 LATEST = 10
@@ -67,10 +67,10 @@ class JobView:
         return self.job.status in RETRY_FAILED.sources
 
     @property
-    def ledger_parts(self) -> list[Part]:
+    def ledger_parts(self) -> list[BarPart]:
         settled = self.report.ledger.settled
-        parts = [Part(outcome.value, settled[outcome], TONES[outcome]) for outcome in Outcome]
-        return [*parts, Part("pending", self.report.ledger.pending, "f")]
+        parts = [BarPart(outcome.value, settled[outcome], TONES[outcome]) for outcome in Outcome]
+        return [*parts, BarPart("pending", self.report.ledger.pending, "f")]
 
     @property
     def outcomes(self) -> list[tuple[str, int, list[tuple[str, int]]]]:
@@ -86,7 +86,7 @@ class JobView:
 class Throughput:
     """The lines and labels of the chart; its last intervals may be later than the crawl."""
 
-    pace: Pace
+    pace: CrawlPace
 
     @property
     def _intervals(self) -> int:
@@ -113,7 +113,7 @@ class Throughput:
         return [f"after {duration(place * width)}" for place in range(len(self.pace.settled))]
 
 
-async def load_job(visit: Visit, job: Job) -> JobView:
+async def load_job(visit: WebVisit, job: Job) -> JobView:
     database, queue = visit.database, visit.queue
     report = await crawl_report(database, queue, job.id)
     details = await job_report(database, queue, job.id)
@@ -123,7 +123,7 @@ async def load_job(visit: Visit, job: Job) -> JobView:
         moves=moves_of(report.job),
         events=details.last_events[::-1],
         failures=await _failures(visit, report),
-        throughput=await _throughput(visit, report.job),
+        throughput=await _throughput(visit, report),
         options=_options(report.job),
         latest=await _latest(visit, report),
         hosts=await _hosts(visit, report.job),
@@ -136,7 +136,7 @@ def moves_of(job: Job) -> list[Move]:
     return [move for move in Move if move.value in possible]
 
 
-async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
+async def _failures(visit: WebVisit, report: CrawlReport) -> list[FailureGroup]:
     counts = report.ledger.reasons_of(Outcome.FAILED)
     if not counts:
         return []
@@ -148,7 +148,7 @@ async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
     ]
 
 
-async def _latest(visit: Visit, report: CrawlReport) -> list[SettledUrl]:
+async def _latest(visit: WebVisit, report: CrawlReport) -> list[SettledUrl]:
     """URLs that a running crawl processed last, unless sorting its URLs every second costs much."""
     settled = sum(report.ledger.settled.values())
     if report.job.status is not Status.PROCESSING or settled > MAX_FOLLOWED:
@@ -159,7 +159,7 @@ async def _latest(visit: Visit, report: CrawlReport) -> list[SettledUrl]:
     return found.items
 
 
-async def _hosts(visit: Visit, job: Job) -> list[Domain]:
+async def _hosts(visit: WebVisit, job: Job) -> list[Domain]:
     """The hosts of the start URLs of a running crawl, as far as anything was requested there."""
     if job.status is not Status.PROCESSING:
         return []
@@ -171,22 +171,25 @@ async def _hosts(visit: Visit, job: Job) -> list[Domain]:
     return found
 
 
-async def _throughput(visit: Visit, job: Job) -> Throughput | None:
+async def _throughput(visit: WebVisit, report: CrawlReport) -> Throughput | None:
+    """The pace until now, or until the last commit of a job that is not at work."""
+    job = report.job
     if job.started_at is None:
         return None
     since = job.started_at.timestamp()
-    length = (job.completed_at.timestamp() if job.completed_at else time.time()) - since
+    end = None if job.status is Status.PROCESSING else report.last_commit or job.completed_at
+    length = max(0.0, (end.timestamp() if end else time.time()) - since)
     # whole seconds, because batches are committed about once in one
     width = max(1, math.ceil(length / MOST_INTERVALS))
     intervals = max(1, math.ceil(length / width))
     until = since + width * intervals
 
-    async def read() -> Pace:
+    async def read() -> CrawlPace:
         return await pace_of(
             visit.database, [job.id], since=since, until=until, intervals=intervals
         )
 
-    return Throughput(await visit.cache.get(("pace", job.id), read))
+    return Throughput(await visit.cache.get(("pace", job.id, end), read))
 
 
 def _options(job: Job) -> list[tuple[str, str]]:
@@ -200,7 +203,7 @@ def _title(name: str) -> str:
     if name == "urls":
         return "URLs"
     field = CrawlOptions.model_fields.get(name)
-    return (field and field.title) or words(name).capitalize()
+    return (field and field.title) or humanize(name).capitalize()
 
 
 def _words(value: object) -> str:

@@ -12,7 +12,7 @@ from forager.hints import Action, Hint, Option, as_command
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """`needs` is the scope without which the page shows nothing."""
 
     name: str
@@ -27,54 +27,54 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MenuGroup:
     """Pages about one thing; the first group needs no name."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[MenuEntry, ...]
 
-    def seen_by(self, scope: Scope) -> list[Entry]:
+    def seen_by(self, scope: Scope) -> list[MenuEntry]:
         return [entry for entry in self.entries if scope.includes(entry.needs)]
 
 
-NAVIGATION: tuple[Group, ...] = (
-    Group("", (Entry("Overview", "/", "gauge"),)),
-    Group(
+NAVIGATION: tuple[MenuGroup, ...] = (
+    MenuGroup("", (MenuEntry("Overview", "/", "gauge"),)),
+    MenuGroup(
         "Pages",
         (
-            Entry("Jobs", "/jobs", "list"),
-            Entry("Sources", "/sources", "book"),
-            Entry("Search", "/search", "search"),
-            Entry("Explain", "/explain", "question"),
-            Entry("Errors", "/errors", "alert"),
+            MenuEntry("Jobs", "/jobs", "list"),
+            MenuEntry("Sources", "/sources", "book"),
+            MenuEntry("Search", "/search", "search"),
+            MenuEntry("Explain", "/explain", "question"),
+            MenuEntry("Errors", "/errors", "alert"),
         ),
     ),
-    Group(
+    MenuGroup(
         "Products",
         (
-            Entry("Products", "/products", "tag"),
-            Entry("Alerts", "/alerts", "bell"),
-            Entry("Tasks", "/tasks", "clock"),
-            Entry("Parsers", "/parsers", "code"),
-            Entry("Audit", "/audit", "shield"),
-            Entry("Analytics", "/analytics", "pulse", Scope.OPERATE),
+            MenuEntry("Products", "/products", "tag"),
+            MenuEntry("Alerts", "/alerts", "bell"),
+            MenuEntry("Tasks", "/tasks", "clock"),
+            MenuEntry("Parsers", "/parsers", "code"),
+            MenuEntry("Audit", "/audit", "shield"),
+            MenuEntry("Analytics", "/analytics", "pulse", Scope.OPERATE),
         ),
     ),
-    Group(
+    MenuGroup(
         "Hosts",
         (
-            Entry("Domains", "/domains", "globe", Scope.OPERATE),
-            Entry("Proxies", "/proxies", "shuffle", Scope.OPERATE),
+            MenuEntry("Domains", "/domains", "globe", Scope.OPERATE),
+            MenuEntry("Proxies", "/proxies", "shuffle", Scope.OPERATE),
         ),
     ),
-    Group(
+    MenuGroup(
         "This system",
         (
-            Entry("Events", "/events", "pulse"),
-            Entry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
-            Entry("Workers", "/workers", "cpu", Scope.OPERATE),
-            Entry("Keys", "/keys", "key", Scope.ADMIN),
-            Entry("Settings", "/settings", "sliders", Scope.ADMIN),
+            MenuEntry("Events", "/events", "pulse"),
+            MenuEntry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
+            MenuEntry("Workers", "/workers", "cpu", Scope.OPERATE),
+            MenuEntry("Keys", "/keys", "key", Scope.ADMIN),
+            MenuEntry("Settings", "/settings", "sliders", Scope.ADMIN),
         ),
     ),
 )

@@ -7,18 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
-from forager.documents.sources import list_refused, list_sources
-from forager.jobs.history import QueueHistory, queue_history, recent_jobs
+from forager.crawl.report import CrawlPace, CrawlReport, crawl_reports, failures_of, pace_of
+from forager.documents.sources import list_held_back, list_sources
+from forager.jobs.history import recent_jobs
 from forager.jobs.job import StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.workers import Worker, list_workers
+from forager.metrics.backlog import BacklogSample, backlog_samples
 from forager.parsers.rates import degraded_domains
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import LetterFilter, count_letters
 from forager.web.formats import counted
-from forager.web.visit import Visit
+from forager.web.visit import WebVisit
 
 MINUTES = 60
 # points of a chart, for any time range
@@ -53,8 +54,10 @@ class Failures:
 class LastHour:
     """Counts over many rows of the last hour or longer, cached on a large database."""
 
-    history: QueueHistory
-    pace: Pace
+    backlog: list[BacklogSample]
+    # jobs that are not finished
+    active: int
+    pace: CrawlPace
     tasks: TaskActivity
     failures: list[Failures]
     # when it was counted; None: now
@@ -96,7 +99,7 @@ class Overview:
         return sum(state.total_pending for state in self.pending)
 
 
-async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
+async def load_overview(visit: WebVisit, minutes: int = MINUTES) -> Overview:
     """The overview for the caller; charts show the last `minutes`."""
     owner = visit.caller.sees_only
     counts = await visit.queue.counts(user_id=owner)
@@ -122,7 +125,7 @@ async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
     )
 
 
-async def _running(visit: Visit) -> list[CrawlReport]:
+async def _running(visit: WebVisit) -> list[CrawlReport]:
     running = await visit.queue.list_jobs(
         statuses=[Status.PROCESSING], user_id=visit.caller.sees_only, limit=SHOWN_RUNNING
     )
@@ -130,7 +133,7 @@ async def _running(visit: Visit) -> list[CrawlReport]:
     return [reports[job.id] for job in running.items if job.id in reports]
 
 
-async def _last(visit: Visit, minutes: int) -> LastHour:
+async def _last(visit: WebVisit, minutes: int) -> LastHour:
     owner = visit.caller.sees_only
 
     async def of_tasks() -> TaskActivity:
@@ -141,10 +144,11 @@ async def _last(visit: Visit, minutes: int) -> LastHour:
     )
     # the same for all owners: tasks have none
     worked = await visit.cache.look(("task activity", minutes), of_tasks)
-    history, pace, errors = crawled.answer
+    backlog, active, pace, errors = crawled.answer
     tasks: TaskActivity = worked.answer
     return LastHour(
-        history=history,
+        backlog=backlog,
+        active=active,
         pace=pace,
         tasks=tasks,
         failures=by_kind(errors, tasks.errors),
@@ -153,23 +157,24 @@ async def _last(visit: Visit, minutes: int) -> LastHour:
 
 
 async def _crawl_activity(
-    visit: Visit, minutes: int
-) -> tuple[QueueHistory, Pace, list[tuple[str, int]]]:
-    """The work of crawls: jobs over time, URLs over time, and failures by kind."""
+    visit: WebVisit, minutes: int
+) -> tuple[list[BacklogSample], int, CrawlPace, list[tuple[str, int]]]:
+    """The work of crawls: the backlog over time and now, URLs over time, and failures by kind."""
     database, owner = visit.database, visit.caller.sees_only
     counts = await visit.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
     recent = await recent_jobs(database, minutes=minutes, user_id=owner)
     now = time.time()
     return (
-        await queue_history(database, active=active, minutes=minutes, user_id=owner),
+        await backlog_samples(database, minutes=minutes, user_id=owner),
+        active,
         await pace_of(database, recent, since=now - minutes * 60, until=now, intervals=POINTS),
         await failures_of(database, recent),
     )
 
 
 async def attention(
-    visit: Visit, counts: dict[Status, int], workers: list[Worker] | None
+    visit: WebVisit, counts: dict[Status, int], workers: list[Worker] | None
 ) -> list[Attention]:
     """Everything that needs attention, the most severe first."""
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
@@ -189,7 +194,7 @@ def by_kind(urls: Iterable[tuple[str, int]], attempts: Iterable[tuple[str, int]]
     return sorted(found, key=lambda each: (-each.total, each.kind))
 
 
-def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
+def _held_tasks(visit: WebVisit, tasks: TasksNow, waiting: int) -> list[Attention]:
     if not visit.may_operate or not tasks.any_tasks:
         return []
     if tasks.hold is not None:
@@ -199,7 +204,7 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     return []
 
 
-async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
+async def _failed_jobs(visit: WebVisit, counts: dict[Status, int]) -> list[Attention]:
     if not counts[Status.FAILED]:
         return []
     found = await visit.queue.list_jobs(
@@ -210,13 +215,13 @@ async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attentio
     return [Attention(f"{text}, the newest: {newest}", "/jobs?status=failed", True)]
 
 
-async def _refused(visit: Visit) -> list[Attention]:
-    found = await list_refused(
+async def _refused(visit: WebVisit) -> list[Attention]:
+    found = await list_held_back(
         visit.database, user_id=visit.caller.sees_only, limit=SHOWN_ATTENTION
     )
     return [
         Attention(
-            f"Generation {each.number} of {each.source_id}: {each.note}",
+            f"Generation {each.number} of {each.source_id} is {each.label}",
             f"/sources/{each.source_id}",
         )
         for each in found
@@ -233,7 +238,7 @@ def _unreachable_workers(workers: list[Worker], counts: dict[Status, int]) -> li
     return []
 
 
-async def _failing_services(visit: Visit) -> list[Attention]:
+async def _failing_services(visit: WebVisit) -> list[Attention]:
     found = await list_service_processes(visit.database, visit.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
     states = (
@@ -242,20 +247,20 @@ async def _failing_services(visit: Visit) -> list[Attention]:
         ("skips bad rows", [s for s in running if s.skipped]),
     )
     return [
-        Attention(f"Background service {name} {words}", "/workers", words != "skips bad rows")
-        for words, services in states
+        Attention(f"Background service {name} {message}", "/workers", message != "skips bad rows")
+        for message, services in states
         for name in sorted({each.name for each in services})
     ]
 
 
-async def _dead_letters(visit: Visit) -> list[Attention]:
+async def _dead_letters(visit: WebVisit) -> list[Attention]:
     count = await count_letters(visit.database, LetterFilter())
     if not count:
         return []
     return [Attention(f"{counted(count, 'task')} failed permanently", "/errors", True)]
 
 
-async def _slowed(visit: Visit) -> list[Attention]:
+async def _slowed(visit: WebVisit) -> list[Attention]:
     found = await visit.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
     return [
         Attention(f"{domain.domain_name} is rate-limiting requests", "/domains?slowed=yes")
@@ -263,7 +268,7 @@ async def _slowed(visit: Visit) -> list[Attention]:
     ]
 
 
-async def _degraded(visit: Visit) -> list[Attention]:
+async def _degraded(visit: WebVisit) -> list[Attention]:
     found = await degraded_domains(visit.database, visit.settings)
     return [
         Attention(

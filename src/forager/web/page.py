@@ -12,7 +12,7 @@ import asyncio
 import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -23,17 +23,24 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from forager.access.caller import Forbidden, Unauthorised
+from forager.access.caller import Forbidden, Unauthorized
 from forager.api.services import CachedAnswer
 from forager.db.cursor import Page as Rows
-from forager.errors import DatabaseUnavailable, ForagerError, InvalidInput, NotFound
+from forager.errors import DatabaseUnavailable, ForagerError, InvalidInput, NotFound, error_text
 from forager.logs import get_logger
 from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form
-from forager.web.rendering import Page as Page
+from forager.web.rendering import WebPage as WebPage
 from forager.web.rendering import full_page, live_blocks
-from forager.web.sessions import Notice, check_token, write_notice
-from forager.web.visit import Visit
+from forager.web.sessions import (
+    Notice,
+    WebSession,
+    check_token,
+    write_notice,
+    write_secret,
+    write_session,
+)
+from forager.web.visit import WebVisit
 
 log = get_logger("web")
 
@@ -43,13 +50,16 @@ class Done:
     """The outcome of an action: the message, and the page to show next.
 
     A script stays on its page unless `leaves` is set; without scripts the next page is always `to`.
-    `failed`: the action did not succeed, though the request was valid.
+    `failed`: the action did not succeed, though the request was valid. `secret` is shown once by
+    the page `to`, and `session` is the one to continue with.
     """
 
     text: str
     to: str
     leaves: bool = False
     failed: bool = False
+    secret: str | None = field(default=None, repr=False)
+    session: WebSession | None = None
 
 
 class PageRoute(APIRoute):
@@ -72,8 +82,8 @@ def new_router() -> APIRouter:
     return APIRouter(route_class=PageRoute)
 
 
-Load = Callable[..., Awaitable[Page]]
-Act = Callable[..., Awaitable[Done | Page]]
+Load = Callable[..., Awaitable[WebPage]]
+Act = Callable[..., Awaitable[Done | WebPage]]
 
 
 def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
@@ -82,10 +92,10 @@ def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
     def declare(load: Load) -> Load:
         @functools.wraps(load)
         async def endpoint(**parameters: Any) -> Response:
-            visit: Visit = parameters["visit"]
+            visit: WebVisit = parameters["visit"]
             if visit.request.headers.get("accept", "").startswith("text/event-stream"):
                 return _streamed(visit, functools.partial(load, **parameters))
-            return full_page(visit, await load(**parameters))
+            return await asyncio.to_thread(full_page, visit, await load(**parameters))
 
         router.get(path, response_model=None)(endpoint)
         return load
@@ -99,11 +109,13 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
     def declare(act: Act) -> Act:
         @functools.wraps(act)
         async def endpoint(**parameters: Any) -> Response:
-            visit: Visit = parameters["visit"]
+            visit: WebVisit = parameters["visit"]
             form: Form = parameters["form"]
             check_token(visit.request, form, visit.session)
             done = unasked(visit.request, form) or await act(**parameters)
-            return full_page(visit, done) if isinstance(done, Page) else _answered(visit, done)
+            if isinstance(done, WebPage):
+                return await asyncio.to_thread(full_page, visit, done)
+            return _answered(visit, done)
 
         router.post(path, response_model=None)(endpoint)
         return act
@@ -111,7 +123,7 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
     return declare
 
 
-def _answered(visit: Visit, done: Done) -> Response:
+def _answered(visit: WebVisit, done: Done) -> Response:
     notice = Notice(done.text, "error" if done.failed else "done")
     if not wants_fragment(visit.request):
         response: Response = RedirectResponse(done.to, 303)
@@ -120,10 +132,14 @@ def _answered(visit: Visit, done: Done) -> Response:
     else:
         return Response(status_code=204, headers={"HX-Trigger": notice.as_trigger()})
     write_notice(response, notice, visit.vault)
+    if done.secret is not None:
+        write_secret(response, done.secret, done.to, visit.vault)
+    if done.session is not None:
+        write_session(response, done.session, visit.vault)
     return response
 
 
-def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
+def _streamed(visit: WebVisit, load: Callable[[], Awaitable[WebPage]]) -> Response:
     visit.request.app.state.streams.check()
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(stream(visit, load), media_type="text/event-stream", headers=headers)
@@ -134,8 +150,8 @@ MAX_STREAMS = 200  # of one process
 RETRY_MS = 2000
 
 
-async def stream(visit: Visit, load: Callable[[], Awaitable[Page]]) -> AsyncIterator[bytes]:
-    """Messages for the page's script: `part`, `look`, `trouble` and `gone`."""
+async def stream(visit: WebVisit, load: Callable[[], Awaitable[WebPage]]) -> AsyncIterator[bytes]:
+    """Messages for the page's script: `part`, `look`, `unavailable` and `gone`."""
     state = visit.request.app.state
     sent: dict[str, bytes] = {}
     shown: str | None = None
@@ -148,13 +164,13 @@ async def stream(visit: Visit, load: Callable[[], Awaitable[Page]]) -> AsyncIter
                 if shown not in (None, page.template):  # another page altogether: load it
                     yield _message("gone", {})
                     return
-                shown, parts = page.template, live_blocks(visit, page)
-            except (Unauthorised, Forbidden, NotFound):
+                shown, parts = page.template, await asyncio.to_thread(live_blocks, visit, page)
+            except (Unauthorized, Forbidden, NotFound):
                 yield _message("gone", {})
                 return
             except (DatabaseUnavailable, psycopg.Error) as error:
-                log.warning("a page cannot be kept up to date", reason=str(error))
-                yield _message("trouble", {"text": "the database does not answer"})
+                log.warning("a page cannot be kept up to date", reason=error_text(error))
+                yield _message("unavailable", {"text": "the database does not answer"})
             else:
                 for name, html in _changed(parts, sent):
                     yield _message("part", {"id": name, "html": html})
@@ -179,14 +195,14 @@ def _message(kind: str, data: Mapping[str, object]) -> bytes:
 LONGEST = 1000
 
 
-def unasked(request: Request, form: Form) -> Page | None:
+def unasked(request: Request, form: Form) -> WebPage | None:
     """The confirmation page; None if no confirmation is needed."""
     question = form.text("ask") or request.query_params.get("ask", "")
     if not question or form.checked("sure") or wants_fragment(request):
         return None
     kept = {name: values for name, values in form.fields.items() if name not in ("ask", "csrf")}
     fields = [(name, value) for name, values in kept.items() for value in values]
-    return Page("sure.html", question=question[:LONGEST], fields=fields, back=_back(request))
+    return WebPage("sure.html", question=question[:LONGEST], fields=fields, back=_back(request))
 
 
 def _back(request: Request) -> str:
@@ -200,10 +216,10 @@ def _back(request: Request) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ListOrder:
     """How a list is sorted: the field `sort` of the URL, with a minus for descending."""
 
-    visit: Visit
+    visit: WebVisit
     value: str
     # values that the list supports; without any, headers are plain text
     values: frozenset[str]
@@ -226,17 +242,17 @@ class Order:
         return self.visit.with_query(sort=ways[0] if ways else name)
 
 
-def order_of(visit: Visit, names: Iterable[str], *, is_possible: bool = True) -> Order:
+def order_of(visit: WebVisit, names: Iterable[str], *, is_possible: bool = True) -> ListOrder:
     """The order of the URL: by one of these columns, in either direction."""
     values = {value for name in names for value in (name, f"-{name}")} if is_possible else ()
     return fixed_order_of(visit, values)
 
 
-def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
+def fixed_order_of(visit: WebVisit, values: Iterable[str]) -> ListOrder:
     """The order of the URL, if it is one of these values."""
     known = frozenset(values)
     text = visit.request.query_params.get("sort", "")
-    return Order(visit, text if text in known else "", known)
+    return ListOrder(visit, text if text in known else "", known)
 
 
 Row = TypeVar("Row")
@@ -252,12 +268,13 @@ async def attempt(
         return Rows([], None), error
 
 
-async def cached(visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object) -> CachedAnswer:
-    """Cache the values of a page; the more they cost, the longer they are cached.
-
-    Only for public data.
+async def cached(
+    visit: WebVisit, make: Callable[[], Awaitable[Any]], *stand: object
+) -> CachedAnswer:
+    """Cache the values of a page for callers that see the same; longer if they cost more.
 
     `stand` holds values that are cheap to read: the cached answer is valid while they are the same.
     """
-    key = (visit.request.url.path, str(visit.request.query_params), *stand)
+    path, query = visit.request.url.path, str(visit.request.query_params)
+    key = (path, query, visit.caller.sees_only, *stand)
     return await visit.cache.look(key, make)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from forager.products.price_history import PriceEntry
 from forager.web.charts import WIDTH, column, figure, grid, legend, short, spans
-from forager.web.formats import moment, money, words
+from forager.web.formats import humanize, local_time, moment, money
 
 HEIGHT = 150
 STRIP = 10
@@ -27,12 +27,13 @@ TONES = {
     "in_store_only": "e",
     "out_of_stock": "d",
     "discontinued": "d",
+    "on_request": "e",
 }
 UNKNOWN = "f"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PriceStep:
     """An offer, from one moment to the next; a price in another currency is not drawn."""
 
     entry: PriceEntry
@@ -82,12 +83,12 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
     )
 
 
-def _steps(entries: Sequence[PriceEntry], until: datetime, currency: str | None) -> list[Step]:
+def _steps(entries: Sequence[PriceEntry], until: datetime, currency: str | None) -> list[PriceStep]:
     first = entries[0].recorded_at
     span = (until - first).total_seconds() or 1.0
     starts = [WIDTH * (each.recorded_at - first).total_seconds() / span for each in entries]
     return [
-        Step(each, start, end, _price(each, currency))
+        PriceStep(each, start, end, _price(each, currency))
         for each, start, end in zip(entries, starts, [*starts[1:], float(WIDTH)], strict=True)
     ]
 
@@ -112,7 +113,7 @@ def _scale(prices: Sequence[float]) -> Scale:
     return Scale(low, high + 1)
 
 
-def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
+def _lines(steps: Sequence[PriceStep], scale: Scale) -> Markup:
     """One line for each unbroken run of prices."""
     runs: list[list[str]] = [[]]
     for step in steps:
@@ -125,7 +126,7 @@ def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
     return Markup("").join(line.format(" ".join(run)) for run in runs if run)
 
 
-def _strip(steps: Sequence[Step]) -> Markup:
+def _strip(steps: Sequence[PriceStep]) -> Markup:
     part = Markup('<rect class="fill-{}" x="{}" y="{}" width="{}" height="{}"/>')
     return Markup("").join(
         part.format(step.tone, short(step.start), HEIGHT + 2, step.width, STRIP - 2)
@@ -133,15 +134,22 @@ def _strip(steps: Sequence[Step]) -> Markup:
     )
 
 
-def _hover(steps: Sequence[Step]) -> Markup:
+def _hover(steps: Sequence[PriceStep]) -> Markup:
     return Markup("").join(
-        column(step.start, step.width, HEIGHT + STRIP, _tooltip(step.entry)) for step in steps
+        column(
+            step.start,
+            step.width,
+            HEIGHT + STRIP,
+            _tooltip(step.entry),
+            at=step.entry.recorded_at.isoformat(),
+        )
+        for step in steps
     )
 
 
 def _tooltip(entry: PriceEntry) -> str:
     price = money(entry.price, entry.currency) if entry.price is not None else "no price"
-    return f"From {moment(entry.recorded_at)}: {price}, {words(entry.availability or 'unknown')}"
+    return f"From {moment(entry.recorded_at)}: {price}, {humanize(entry.availability or 'unknown')}"
 
 
 def _axis(scale: Scale, currency: str | None) -> Markup:
@@ -149,8 +157,10 @@ def _axis(scale: Scale, currency: str | None) -> Markup:
     return spans([money(Decimal(f"{level:.2f}"), currency) for level in levels])
 
 
-def _legend(steps: Sequence[Step]) -> Markup:
-    seen = {words(each.entry.availability or "availability unknown"): each.tone for each in steps}
+def _legend(steps: Sequence[PriceStep]) -> Markup:
+    seen = {
+        humanize(each.entry.availability or "availability unknown"): each.tone for each in steps
+    }
     return legend(list(seen.items()))
 
 
@@ -167,4 +177,5 @@ def _summary(entries: Sequence[PriceEntry], currency: str | None) -> str:
 def _times(first: datetime, last: datetime) -> Markup:
     """The beginning, the middle and the end: days, or minutes where the days are few."""
     length = len("2026-11-16") if last - first > timedelta(days=2) else len("2026-11-16 08:30")
-    return spans(moment(first + (last - first) * share)[:length] for share in (0, 0.5, 1))
+    times = (first + (last - first) * share for share in (0, 0.5, 1))
+    return spans(local_time(at, length) for at in times)

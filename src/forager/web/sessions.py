@@ -1,4 +1,4 @@
-"""Sealed cookies: the session of a browser, and a notice for the next page.
+"""Sealed cookies: the session of a browser; a notice and a secret for the next page.
 
 The session holds the id of a key and never its secret. The key is checked with every request, so a
 revoked key ends its sessions at once. On this machine, where no key exists, a session has no key
@@ -25,18 +25,23 @@ from forager.web.forms import Form
 
 SESSION_COOKIE = "forager_session"
 NOTICE_COOKIE = "forager_notice"
+SECRET_COOKIE = "forager_secret"  # noqa: S105 - the name of a cookie
 LIFETIME = 12 * 3600
-NOTICE_SECONDS = 30
+NEXT_PAGE_SECONDS = 30
 MAX_COOKIE = 2000
 MAX_NOTICE = 500
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
 # the purpose for which a cookie is sealed: one is not accepted as the other
-_CONTEXTS = {SESSION_COOKIE: "dashboard session", NOTICE_COOKIE: "dashboard notice"}
+_CONTEXTS = {
+    SESSION_COOKIE: "dashboard session",
+    NOTICE_COOKIE: "dashboard notice",
+    SECRET_COOKIE: "dashboard secret",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class WebSession:
     """`csrf` is the token that forms must carry; other sites cannot know it."""
 
     key_id: str | None
@@ -44,23 +49,23 @@ class Session:
     expires_at: float
 
 
-def new_session(key_id: str | None = None) -> Session:
-    return Session(key_id, secrets.token_urlsafe(24), time.time() + LIFETIME)
+def new_session(key_id: str | None = None) -> WebSession:
+    return WebSession(key_id, secrets.token_urlsafe(24), time.time() + LIFETIME)
 
 
-def read_session(request: Request, vault: Vault) -> Session | None:
+def read_session(request: Request, vault: Vault) -> WebSession | None:
     """The session of a request, unless it has expired or is not ours."""
     found = _read(request, SESSION_COOKIE, vault)
-    session = None if found is None else Session(*found)
+    session = None if found is None else WebSession(*found)
     return session if session and session.expires_at > time.time() else None
 
 
-def write_session(response: Response, session: Session, vault: Vault) -> None:
+def write_session(response: Response, session: WebSession, vault: Vault) -> None:
     values = [session.key_id, session.csrf, session.expires_at]
     _write(response, SESSION_COOKIE, values, LIFETIME, vault)
 
 
-def check_token(request: Request, form: Form, session: Session) -> None:
+def check_token(request: Request, form: Form, session: WebSession) -> None:
     """Raise unless the request has the session's token, in its header or its form."""
     given = request.headers.get(CSRF_HEADER) or form.text(CSRF_FIELD)
     if not hmac.compare_digest(given.encode(), session.csrf.encode()):
@@ -83,12 +88,24 @@ class Notice:
 
 
 def write_notice(response: Response, notice: Notice, vault: Vault) -> None:
-    _write(response, NOTICE_COOKIE, [notice.text[:MAX_NOTICE], notice.kind], NOTICE_SECONDS, vault)
+    values = [notice.text[:MAX_NOTICE], notice.kind]
+    _write(response, NOTICE_COOKIE, values, NEXT_PAGE_SECONDS, vault)
 
 
 def read_notice(request: Request, vault: Vault) -> Notice | None:
     found = _read(request, NOTICE_COOKIE, vault)
     return None if found is None else Notice(*found)
+
+
+def write_secret(response: Response, secret: str, path: str, vault: Vault) -> None:
+    """Hand a new secret to the page at `path`, which shows it once."""
+    _write(response, SECRET_COOKIE, [secret, path], NEXT_PAGE_SECONDS, vault)
+
+
+def read_secret(request: Request, vault: Vault) -> str | None:
+    """The secret that this page shows; None if it was shown before."""
+    secret, path = _read(request, SECRET_COOKIE, vault) or (None, None)
+    return secret if path == request.url.path else None
 
 
 def delete_cookie(response: Response, name: str) -> None:
@@ -108,12 +125,12 @@ def _read(request: Request, name: str, vault: Vault) -> list[Any] | None:
     if not 0 < len(cookie) <= MAX_COOKIE:
         return None
     try:
-        values: list[Any] = orjson.loads(vault.open(urlsafe_b64decode(cookie), _CONTEXTS[name]))
+        values: list[Any] = orjson.loads(vault.decrypt(urlsafe_b64decode(cookie), _CONTEXTS[name]))
     except (SecretsUnavailable, ValueError):
         return None
     return values
 
 
 def _write(response: Response, name: str, values: list[Any], seconds: int, vault: Vault) -> None:
-    sealed = vault.seal(orjson.dumps(values).decode(), _CONTEXTS[name])
-    set_cookie(response, name, urlsafe_b64encode(sealed).decode(), seconds)
+    encrypted = vault.encrypt(orjson.dumps(values).decode(), _CONTEXTS[name])
+    set_cookie(response, name, urlsafe_b64encode(encrypted).decode(), seconds)

@@ -8,22 +8,22 @@ from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 
-from forager.access.caller import LOCAL, Scope, Unauthorised
+from forager.access.caller import LOCAL, Scope, Unauthorized
 from forager.access.keys import any_key, caller_of
 from forager.api.authentication import is_local
 from forager.api.limits import Paging
 from forager.api.services import Services
 from forager.web.forms import Form, parse_form
-from forager.web.sessions import Session, new_session, read_session
+from forager.web.sessions import WebSession, new_session, read_session
 
 # of a list
 PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit(Services):
+class WebVisit(Services):
     request: Request
-    session: Session
+    session: WebSession
     # the session has just begun, and the response must set its cookie
     is_new: bool = False
 
@@ -74,29 +74,29 @@ class Visit(Services):
             raise SignInNeeded
 
 
-class SignInNeeded(Unauthorised):
+class SignInNeeded(Unauthorized):
     """Sign in with an API key first."""
 
 
-async def visit_of(request: Request) -> Visit:
+async def visit_of(request: Request) -> WebVisit:
     """The visit, or SignInNeeded."""
-    here: Services = request.app.state.services
-    session = read_session(request, here.vault)
+    services: Services = request.app.state.services
+    session = read_session(request, services.vault)
     if session is not None and session.key_id is not None:
         try:
-            caller = await caller_of(here.database, session.key_id)
-        except Unauthorised as error:
+            caller = await caller_of(services.database, session.key_id)
+        except Unauthorized as error:
             raise SignInNeeded(error.message) from None
-    elif await any_key(here.database) or not is_local(request.scope):
+    elif await any_key(services.database) or not is_local(request.scope):
         raise SignInNeeded
     else:
         caller = LOCAL
-    return Visit(
-        here.database,
-        here.settings,
+    return WebVisit(
+        services.database,
+        services.settings,
         caller,
-        here.cache,
-        here.engine,
+        services.cache,
+        services.engine,
         request=request,
         session=session or new_session(),
         is_new=session is None,
@@ -104,7 +104,7 @@ async def visit_of(request: Request) -> Visit:
 
 
 def _visiting(scope: Scope) -> Any:
-    async def visit(request: Request) -> Visit:
+    async def visit(request: Request) -> WebVisit:
         found = await visit_of(request)
         found.caller.require(scope)
         return found
@@ -112,6 +112,6 @@ def _visiting(scope: Scope) -> Any:
     return Depends(visit)
 
 
-Reads = Annotated[Visit, _visiting(Scope.READ)]
-Operates = Annotated[Visit, _visiting(Scope.OPERATE)]
-Administers = Annotated[Visit, _visiting(Scope.ADMIN)]
+ReaderVisit = Annotated[WebVisit, _visiting(Scope.READ)]
+OperatorVisit = Annotated[WebVisit, _visiting(Scope.OPERATE)]
+AdminVisit = Annotated[WebVisit, _visiting(Scope.ADMIN)]

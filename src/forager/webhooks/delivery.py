@@ -29,21 +29,25 @@ from uuid import UUID
 
 import orjson
 
+from forager.backoff import backoff
 from forager.db.database import Database
+from forager.errors import error_text
+from forager.events.event import EventContent
+from forager.events.service import event_contents
 from forager.fetch.response import agent_header
 from forager.logs import get_logger
-from forager.metrics.recorded import WEBHOOK_DELIVERIES
+from forager.metrics.catalog import WEBHOOK_DELIVERIES
 from forager.outbox import store as outbox
 from forager.outbox.claim import Claim, claimed
 from forager.outbox.message import Failure, Lane, Message, RetryPolicy
 from forager.secrets import SecretsUnavailable, Vault
-from forager.services.service import Service, backoff
+from forager.services.service import Service
 from forager.settings import Settings
 from forager.webhooks import signing, store
 from forager.webhooks.mail import Mailer, MailUnavailable
 from forager.webhooks.posting import Posted, Poster
 from forager.webhooks.service import CONTEXT, no_such_webhook
-from forager.webhooks.webhook import MAILTO, TOPIC, EventContent, Receiver
+from forager.webhooks.webhook import MAILTO, TOPIC, Receiver
 
 log = get_logger("webhooks")
 
@@ -66,7 +70,7 @@ TEST_KIND = "webhook.test"
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class DeliveryAttempt:
     """A message and the response of its receiver; None: its event was deleted."""
 
     message: Message
@@ -175,16 +179,18 @@ class Deliverer:
                 await self._settle(claim, attempts)
                 taken_now = sum(each.was_taken for each in attempts)
                 taken += taken_now
-                if (is_failing or taken_now < len(few)) and await self._judge(receiver, attempts):
+                if (is_failing or taken_now < len(few)) and await self._evaluate(
+                    receiver, attempts
+                ):
                     break
                 is_failing = taken_now < len(few)
         return taken
 
     async def _contents(self, messages: Sequence[Message]) -> Mapping[int, EventContent]:
-        found = await self._database.run(store.select_contents, [each.ref_id for each in messages])
+        found = await event_contents(self._database, [each.ref_id for each in messages])
         return {event.id: event for event in found}
 
-    async def _settle(self, claim: Claim, attempts: Sequence[Attempt]) -> None:
+    async def _settle(self, claim: Claim, attempts: Sequence[DeliveryAttempt]) -> None:
         taken = [each.message.id for each in attempts if each.was_taken]
         failures = [each.failure() for each in attempts if not each.was_taken]
         responses = {
@@ -196,7 +202,7 @@ class Deliverer:
         WEBHOOK_DELIVERIES.add("taken", amount=len(taken))
         WEBHOOK_DELIVERIES.add("refused", amount=len(failures))
 
-    async def _judge(self, receiver: Receiver, attempts: Sequence[Attempt]) -> bool:
+    async def _evaluate(self, receiver: Receiver, attempts: Sequence[DeliveryAttempt]) -> bool:
         """Count failures in a row; returns whether deliveries to this webhook pause."""
         answers = [each.posted for each in attempts if each.posted is not None]
         if not answers:
@@ -265,7 +271,7 @@ def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings
     if receiver.url.startswith(MAILTO):
         mailer = Mailer(settings)
         return lambda content, delivery, _: mailer.send(receiver.url, content, delivery)
-    secret = vault.open(receiver.secret, CONTEXT)
+    secret = vault.decrypt(receiver.secret, CONTEXT)
 
     def post(content: Mapping[str, Any], delivery: str, attempt: int) -> Awaitable[Posted]:
         body = orjson.dumps(content)
@@ -280,11 +286,11 @@ def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings
     return post
 
 
-async def _attempt(send: Send, message: Message, event: EventContent | None) -> Attempt:
+async def _attempt(send: Send, message: Message, event: EventContent | None) -> DeliveryAttempt:
     if event is None:
-        return Attempt(message, None)
+        return DeliveryAttempt(message, None)
     posted = await send(message_content(event), str(message.id), message.attempts + 1)
-    return Attempt(message, posted)
+    return DeliveryAttempt(message, posted)
 
 
 def message_content(event: EventContent) -> dict[str, Any]:
@@ -313,4 +319,4 @@ async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> Non
 
 def _log_failure(task: asyncio.Task[int]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.warning("delivery failed", reason=str(error))
+        log.warning("delivery failed", reason=error_text(error))

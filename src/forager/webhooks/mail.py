@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from forager.errors import NotAllowed
+from forager.errors import NotAllowed, error_text
 from forager.extract.text import readable
 from forager.settings import Settings
 from forager.settings.engines import SMTP_STARTTLS, SMTP_TLS
@@ -111,18 +111,18 @@ def _failure(error: Exception) -> str:
         return f"the certificate of the mail server is not valid: {error.verify_message}"
     if isinstance(error, UnicodeEncodeError):
         return "the user name or password for the mail server has characters other than ASCII"
-    return f"the mail server failed: {readable(str(error) or type(error).__name__)}"
+    return f"the mail server failed: {readable(error_text(error))}"
 
 
 def _refused(
     code: int, text: bytes | str, began: float, *, did: str = "answered", is_permanent: bool
 ) -> Posted:
-    words = readable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+    body = readable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
     return Posted(
         code,
         f"the mail server {did} {code}",
         time.perf_counter() - began,
-        body=words[:SHOWN_BYTES],
+        body=body[:SHOWN_BYTES],
         is_permanent=is_permanent,
     )
 

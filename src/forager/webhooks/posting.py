@@ -24,9 +24,9 @@ from forager.fetch.connector import (
 )
 from forager.fetch.failure import classify
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.response import REDIRECTS, Limits, parse_retry_after
+from forager.fetch.response import REDIRECTS, ResponseLimits, parse_retry_after
 
-LIMITS = Limits(connect=5.0, read=10.0, total=10.0, body=64 * 1024, header_bytes=16 * 1024)
+LIMITS = ResponseLimits(connect=5.0, read=10.0, total=10.0, body=64 * 1024, header_bytes=16 * 1024)
 # a body is read to its end only to reuse the connection
 DRAIN_SECONDS = 1.0
 # limit of the stored body and of the stored headers
@@ -69,7 +69,7 @@ class Posted:
 class Poster:
     """Posts messages without redirects and cookies; errors are returned as outcomes."""
 
-    def __init__(self, user_agent: str, limits: Limits = LIMITS) -> None:
+    def __init__(self, user_agent: str, limits: ResponseLimits = LIMITS) -> None:
         self._user_agent = user_agent
         self._limits = limits
         self._resolver = SystemResolver()

@@ -16,6 +16,8 @@ from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.db.retention import delete_rows
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
+from forager.events.event import EventContent, EventKind, checked_kind
+from forager.events.service import event_contents
 from forager.fetch.domains.service import domain_of
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, Option, action
@@ -24,8 +26,7 @@ from forager.outbox.message import Lane
 from forager.secrets import Vault
 from forager.services.service import in_chunks
 from forager.webhooks import signing, store
-from forager.webhooks.events import EventKind, checked_kind
-from forager.webhooks.webhook import MAILTO, TOPIC, Delivery, EventContent, Webhook
+from forager.webhooks.webhook import MAILTO, TOPIC, Delivery, Webhook
 
 MAX_URL = 2000
 MAX_ADDRESS = 260
@@ -94,13 +95,13 @@ class Webhooks:
         url = checked_url(new.url, allow_private=new.allow_private)
         kinds = _checked_kinds(new.kinds, url)
         secret = _checked_secret(new.secret)
-        sealed = self._vault.seal(secret, CONTEXT)
+        encrypted = self._vault.encrypt(secret, CONTEXT)
         async with self._database.transaction() as connection:
             domain_id = await _domain_id(connection, new.domain)
             webhook_id = await store.insert_webhook(
                 connection,
                 url=url,
-                secret=sealed,
+                secret=encrypted,
                 kinds=kinds,
                 domain_id=domain_id,
                 allow_private=new.allow_private,
@@ -120,7 +121,7 @@ class Webhooks:
                 raise no_such_webhook(webhook_id)
             values = await _values(connection, changes, known)
             if secret is not None:
-                values["secret"] = self._vault.seal(secret, CONTEXT)
+                values["secret"] = self._vault.encrypt(secret, CONTEXT)
             with _only_one(values.get("url")):
                 await store.update_webhook(connection, webhook_id, values)
             active = changes.get("active")
@@ -195,7 +196,7 @@ class Webhooks:
             found = await store.select_delivery(connection, webhook_id, message_id)
             if found is None:
                 raise NotFound(f"webhook {webhook_id} has no message {message_id}")
-            events = await store.select_contents(connection, [found.event_id])
+        events = await event_contents(self._database, [found.event_id])
         return found, events[0] if events else None
 
     async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from forager.errors import ForagerError
 
 HEADER = "Forager-Signature"
-SECRET_PREFIX = "fgs_"  # noqa: S105 - so that people and scanners recognise one
+SECRET_PREFIX = "fgs_"  # noqa: S105 - so that people and scanners recognize one
 TOLERANCE = 300.0
 _TIME = re.compile(r"[0-9]{1,12}")
 

@@ -3,115 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.retention import OldRows
-from forager.db.rows import RowArrays, Rows, Values
-from forager.outbox.store import UNSENT, enqueue
-from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
-
-# --- events --------------------------------------------------------------------------------------
-
-
-_NEW = RowArrays("e", kind="text", product_id="bigint", domain_id="bigint", payload="jsonb")
-
-
-async def insert_events(
-    connection: Connection, events: Sequence[Any], *, payloads: list[str]
-) -> None:
-    """Insert events, and a message for each subscribed webhook; fetch nothing, for pipelines.
-
-    One statement: there are no messages without their events, and no events without messages.
-    """
-    messages: LiteralString = """
-        SELECT 'webhooks', w.id, added.id, CASE WHEN w.ordered THEN added.product_id END
-          FROM added
-          JOIN webhooks w
-            ON w.is_active
-           AND (w.kinds = '{}' OR added.kind = ANY(w.kinds))
-           AND (w.domain_id IS NULL OR w.domain_id = added.domain_id OR EXISTS (
-                SELECT FROM domains wanted, domains actual
-                 WHERE wanted.id = w.domain_id AND actual.id = added.domain_id
-                   AND right(actual.domain_name, length(wanted.domain_name) + 1)
-                       = '.' || wanted.domain_name
-           ))
-         ORDER BY added.id, w.id
-    """
-    await connection.execute(
-        f"""
-        WITH added AS (
-            INSERT INTO catalog_events (kind, product_id, domain_id, payload)
-            SELECT kind, product_id, domain_id, payload
-              FROM {_NEW.unnest} WITH ORDINALITY AS e ({_NEW.columns}, place)
-             ORDER BY place
-            RETURNING id, kind, product_id, domain_id
-        )
-        {enqueue(messages, "topic, lane, ref_id, order_key")}
-        """,
-        _NEW.values(events, payload=payloads),
-    )
-
-
-_EVENT: LiteralString = """
-    e.id, e.kind, e.product_id, e.domain_id, d.domain_name AS domain, e.payload, e.occurred_at
-"""
-
-
-async def select_events(
-    connection: Connection,
-    *,
-    kind: str | None,
-    domain_ids: Sequence[int] | None,
-    product_id: int | None,
-    since: datetime | None,
-    before: int | None,
-    limit: int,
-) -> list[EventRow]:
-    return await Rows(connection, EventRow).all(
-        f"""
-        SELECT {_EVENT}
-          FROM catalog_events e
-          LEFT JOIN domains d ON d.id = e.domain_id
-         WHERE (%(kind)s::text IS NULL OR e.kind = %(kind)s)
-           AND (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
-           AND (%(product_id)s::bigint IS NULL OR e.product_id = %(product_id)s)
-           AND (%(since)s::timestamptz IS NULL OR e.occurred_at >= %(since)s)
-           AND (%(before)s::bigint IS NULL OR e.id < %(before)s)
-         ORDER BY e.id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "kind": kind,
-            "domain_ids": None if domain_ids is None else list(domain_ids),
-            "product_id": product_id,
-            "since": since,
-            "before": before,
-            "limit": limit,
-        },
-    )
-
-
-# events of unsent messages are kept
-OLD_EVENTS = OldRows(
-    "catalog_events",
-    f"""
-    t.occurred_at < now() - make_interval(secs => %(days)s * 86400)
-    AND NOT EXISTS (
-        SELECT FROM outbox o WHERE o.topic = 'webhooks' AND o.ref_id = t.id AND {UNSENT}
-    )
-    """,
-    "t.occurred_at",
-)
-
+from forager.db.rows import Rows, Values
+from forager.outbox.store import UNSENT
+from forager.webhooks.webhook import Delivery, Receiver, Webhook
 
 # --- webhooks ------------------------------------------------------------------------------------
 
 _WEBHOOKS: LiteralString = f"""
     SELECT w.id, w.url, w.kinds, d.domain_name AS domain, w.allow_private, w.ordered, w.is_active,
     w.disabled_reason, w.failures, CASE WHEN w.rests_until > now() THEN w.rests_until END
-    AS rests_until, (
+    AS retries_at, CASE WHEN w.failures > 0 THEN (
+        SELECT o.last_error FROM outbox o
+         WHERE o.topic = 'webhooks' AND o.lane = w.id AND o.last_error IS NOT NULL
+           AND o.sent_at IS NULL
+         ORDER BY o.id DESC LIMIT 1
+    ) END AS last_error, (
         SELECT count(*) FROM outbox o WHERE o.topic = 'webhooks' AND o.lane = w.id AND {UNSENT}
     ) AS waiting, w.created_at, w.updated_at
       FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
@@ -238,19 +147,6 @@ async def reset_failures(connection: Connection, webhook_id: int) -> None:
     await connection.execute(
         "UPDATE webhooks SET failures = 0, rests_until = NULL WHERE id = %s AND failures > 0",
         (webhook_id,),
-    )
-
-
-async def select_contents(connection: Connection, event_ids: Sequence[int]) -> list[EventContent]:
-    return await Rows(connection, EventContent).all(
-        f"""
-        SELECT {_EVENT}, p.url AS product_url, p.product_name
-          FROM catalog_events e
-          LEFT JOIN products p ON p.id = e.product_id
-          LEFT JOIN domains d ON d.id = e.domain_id
-         WHERE e.id = ANY(%s::bigint[])
-        """,
-        (list(event_ids),),
     )
 
 

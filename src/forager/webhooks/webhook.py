@@ -1,9 +1,10 @@
-"""Records of webhooks, events and deliveries."""
+"""Webhooks and their deliveries."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 # the outbox topic of messages to webhooks; a lane is a webhook
@@ -12,23 +13,11 @@ TOPIC = "webhooks"
 MAILTO = "mailto:"
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    id: int
-    kind: str
-    product_id: int | None
-    domain_id: int | None
-    domain: str | None
-    payload: dict[str, Any]
-    occurred_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EventContent(EventRow):
-    """An event as it is sent; the name of its product is the current one."""
-
-    product_url: str | None
-    product_name: str | None
+class WebhookState(StrEnum):
+    ACTIVE = "active"
+    # the last message was refused, and is sent again
+    FAILING = "failing"
+    DISABLED = "disabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +33,18 @@ class Webhook:
     is_active: bool
     disabled_reason: str | None
     failures: int
-    rests_until: datetime | None
+    retries_at: datetime | None
+    # the error of the newest message that failed; None unless it is failing
+    last_error: str | None
     waiting: int
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def state(self) -> WebhookState:
+        if not self.is_active:
+            return WebhookState.DISABLED
+        return WebhookState.FAILING if self.failures else WebhookState.ACTIVE
 
     @property
     def is_mail(self) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from services.servers.clickhouse import ClickHouseServer
 from services.servers.minio import MinIO
-from services.servers.opensearch import OpenSearch
+from services.servers.opensearch import Elasticsearch, OpenSearch
 from services.servers.pgbouncer import PgBouncer
 from services.servers.rabbitmq import RabbitMQ
 from services.servers.server import NotStartedError, Server, free_port, locked
@@ -21,6 +21,7 @@ KINDS: dict[str, Callable[[Path, int], Server]] = {
     MinIO.name: MinIO,
     ClickHouseServer.name: ClickHouseServer,
     OpenSearch.name: OpenSearch,
+    Elasticsearch.name: Elasticsearch,
     PgBouncer.name: lambda folder, port: PgBouncer(folder, _database(), port=port),
 }
 RUN = Path(__file__).parents[3] / "build" / "services"

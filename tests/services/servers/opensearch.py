@@ -1,4 +1,4 @@
-"""OpenSearch, assembled with Maven from its published artifacts: one node, its own cluster."""
+"""OpenSearch and Elasticsearch, assembled with Maven from their published artifacts: one node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from services.servers.obtaining import BUILT, build_once, need_program, run
 from services.servers.server import Server, free_port
 
-NODE = Path(__file__).parent / "opensearch_node"
+FOLDER = Path(__file__).parent
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 CONFIGURATION = """\
@@ -49,17 +49,17 @@ class OpenSearch(Server):
 
     @classmethod
     def obtain(cls) -> None:
-        build_once(program_folder(), _build)
+        build_once(cls.program_folder(), cls._build)
 
     def configure(self) -> None:
         config = self.folder / "config"
         config.mkdir(exist_ok=True)
         text = CONFIGURATION.format(port=self.port, transport_port=free_port())
-        (config / "opensearch.yml").write_text(text)
+        (config / f"{self.name}.yml").write_text(text)
         (config / "log4j2.properties").write_text(LOGGING)
 
     def command(self) -> list[str]:
-        place = program_folder()
+        place = self.program_folder()
         return [
             need_program("java", "a Java runtime, 17 or newer"),
             "-Xms512m",
@@ -78,19 +78,30 @@ class OpenSearch(Server):
         with urllib.request.urlopen(f"{self.url}/_cluster/health", timeout=5) as answer:
             return json.load(answer)["status"] in ("green", "yellow")
 
+    @classmethod
+    def _node(cls) -> Path:
+        return FOLDER / f"{cls.name}_node"
 
-def program_folder() -> Path:
-    """Named after what it is made from, so that a change of that makes another."""
-    made_from = (NODE / "pom.xml").read_bytes() + (NODE / "SingleNode.java").read_bytes()
-    return BUILT / f"opensearch-{hashlib.sha256(made_from).hexdigest()[:12]}"
+    @classmethod
+    def program_folder(cls) -> Path:
+        """Named after what it is made from, so that a change of that makes another."""
+        node = cls._node()
+        made_from = (node / "pom.xml").read_bytes() + (node / "SingleNode.java").read_bytes()
+        return BUILT / f"{cls.name}-{hashlib.sha256(made_from).hexdigest()[:12]}"
+
+    @classmethod
+    def _build(cls, folder: Path) -> None:
+        maven = need_program("mvn", "Maven")
+        compiler = need_program("javac", "a Java development kit, 17 or newer")
+        shutil.copy(cls._node() / "pom.xml", folder)
+        lib = folder / "lib"
+        copy = [COPY_DEPENDENCIES, "-DincludeScope=runtime", f"-DoutputDirectory={lib}"]
+        run([maven, "--batch-mode", "--quiet", *copy], cwd=folder)
+        classes = str(folder / "classes")
+        run([compiler, "-cp", f"{lib}/*", "-d", classes, str(cls._node() / "SingleNode.java")])
 
 
-def _build(folder: Path) -> None:
-    maven = need_program("mvn", "Maven")
-    compiler = need_program("javac", "a Java development kit, 17 or newer")
-    shutil.copy(NODE / "pom.xml", folder)
-    lib = folder / "lib"
-    copy = [COPY_DEPENDENCIES, "-DincludeScope=runtime", f"-DoutputDirectory={lib}"]
-    run([maven, "--batch-mode", "--quiet", *copy], cwd=folder)
-    classes = str(folder / "classes")
-    run([compiler, "-cp", f"{lib}/*", "-d", classes, str(NODE / "SingleNode.java")])
+class Elasticsearch(OpenSearch):
+    """The last version under the Apache License, 7.10.2."""
+
+    name = "elasticsearch"

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field, ValidationError
 
-from forager.api.models import LARGEST_INT, PlainText, View, example
-from forager.api.models.jobs import ShownStatus
 from forager.api.problems import InvalidFields, field_problems
-from forager.crawl import options
-from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
+from forager.crawl.operations.jobs import GenerationChanges, ShownStatus
+from forager.crawl.operations.sources import CrawlStarted as CrawlStarted
+from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy, one_strategy
 from forager.crawl.report import CrawlReport
-from forager.documents.generation import State
-from forager.jobs.queue import Enqueued
+from forager.operations.models import LARGEST_INT, PlainText, ResponseModel, example
+from forager.validation import matches
 
 SourceName = Annotated[
     PlainText,
-    Field(min_length=1, max_length=200, pattern=r"^[^/\\?#%\s]+$", examples=["docs.example.org"]),
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=matches(r"^[^/\\?#%\s]+$", "a name without spaces and without / \\ ? # %"),
+        examples=["docs.example.org"],
+    ),
 ]
 Text = Annotated[PlainText, Field(max_length=8000)]
 
@@ -44,35 +48,13 @@ class CrawlOrder(CrawlChoices):
         return CrawlOptions.model_validate(given)
 
 
-class TemplateOrder(CrawlChoices):
-    """The options of a template; start URLs are optional. Secret values are not stored."""
-
-    model_config = example(urls=["https://docs.example.org/"], max_depth=3, exclude=["/archive/*"])
-
-    urls: list[Text] = Field(default_factory=list, max_length=MAX_SEEDS, description="Start URLs.")
-
-
-class CrawlTemplate(View, row=options.CrawlTemplate, hidden=("id",)):
-    """Saved start URLs and options, without secret headers and proxy credentials."""
-
-    name: str = Field(examples=["nightly docs"])
-    options: dict[str, Any] = Field(
-        description="Start URLs and options that differ from the defaults, as `POST /crawls`"
-        " accepts them."
-    )
-
-
-class SavedCrawlTemplate(CrawlTemplate):
-    omitted: list[str] = Field(description="Secret values that were not saved.")
-
-
-class PreviewedUrl(View):
+class PreviewedUrl(ResponseModel):
     url: str
     via: str
     refusal: str | None = Field(description="Why the URL would not be fetched; null: it would be.")
 
 
-class CrawlPreview(View):
+class CrawlPreview(ResponseModel):
     """The beginning of a crawl that was not started."""
 
     urls: list[PreviewedUrl] = Field(description="First URLs, in the order of the crawl.")
@@ -100,38 +82,23 @@ class KnowledgeItem(CrawlOrder):
         if self.depth is not None:
             given["max_depth"] = self.depth
         if self.strategies:
-            one = len(set(self.strategies)) == 1
-            given["strategy"] = self.strategies[0] if one else Strategy.SITE
+            given["strategy"] = one_strategy(self.strategies)
         try:
             return CrawlOrder.model_validate(given)
         except ValidationError as error:
             raise InvalidFields(field_problems(error.errors(), "body")) from None
 
 
-class CrawlStarted(View):
-    """The job that runs the crawl."""
-
-    job_id: UUID = Field(validation_alias="id")
-    progress_id: UUID = Field(validation_alias="id", description="The same as `job_id`.")
-    source: str = Field(validation_alias="source_id")
-    status: ShownStatus = Field(validation_alias="shown_status")
-    created: bool = Field(description="False if the source was being crawled already.")
-
-    @classmethod
-    def build(cls, enqueued: Enqueued) -> CrawlStarted:
-        return cls.of(enqueued.job, created=enqueued.created)
-
-
-class Ledger(View):
+class Ledger(ResponseModel):
     """discovered = fetched + unchanged + duplicate + failed + excluded + pending, always."""
 
-    discovered: int
+    discovered: int = Field(description="URLs known to the crawl.")
     fetched: int
     unchanged: int
-    duplicate: int
+    duplicate: int = Field(description="URLs with the content of another URL.")
     failed: int
-    excluded: int
-    pending: int
+    excluded: int = Field(description="URLs that the rules exclude.")
+    pending: int = Field(description="URLs yet to be fetched.")
     carried_over: int = Field(description="Failed pages whose last good version stays published.")
     failed_by_reason: dict[str, int]
     carried_over_by_reason: dict[str, int]
@@ -142,24 +109,10 @@ class Ledger(View):
         description="Pages that were rendered in a browser, by reason."
     )
     remarks: dict[str, int]
-    sitemaps: dict[str, int]
+    sitemaps: dict[str, int] = Field(description="Sitemaps by outcome.")
 
 
-class GenerationChanges(View):
-    """The generation that a crawl builds, compared with the one before."""
-
-    number: int
-    state: State
-    pages: int
-    added: int
-    changed: int
-    removed: int = Field(description="Known when the crawl is complete.")
-    unchanged: int
-    carried_over: int
-    note: str | None = Field(description="Why it was not published.")
-
-
-class CrawlProgress(View):
+class CrawlProgress(ResponseModel):
     """How far a crawl is, by its last commit."""
 
     job_id: UUID
@@ -171,7 +124,7 @@ class CrawlProgress(View):
     error_message: str | None
     pages: int
     bytes: int
-    depth: int
+    depth: int = Field(description="Links from a start URL.")
     seconds: float = Field(description="Time spent running, over all runs.")
     pages_per_second: float = Field(
         description="Over the last half minute while it runs, and on average afterwards."

@@ -6,8 +6,6 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +16,14 @@ from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.options import AsJson, JobId, flags_of, grouped, option, switch
 from forager.cli.output import note, say, show_json, show_table
-from forager.cli.running import CommandContext, StoppedAtOnce, with_services
+from forager.cli.running import CommandServices, StoppedAtOnce, with_services
 from forager.demo import PORT
-from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.errors import ForagerError, InvalidInput, NotAllowed, error_text
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from forager.cli.crawls.crawl_progress import CrawlProgress
+    from forager.cli.crawls.crawl_progress import ProgressDisplay
     from forager.crawl.foreground import Foreground
     from forager.crawl.options import CrawlOptions
     from forager.crawl.report import CrawlReport
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 # how long a second Ctrl-C waits for the final report
 REPORT_SECONDS = 2.0
 # the name of an option at the start of a line of an error message
-_OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
+_OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?(?=:| must )", re.MULTILINE)
 
 Urls = Annotated[
     list[str] | None,
@@ -52,9 +50,6 @@ def crawl(
     *,
     file: Path | None = option("Read start URLs from a file, one per line (- for stdin)."),
     options: GivenOptions,
-    template: str | None = option(
-        "Start from a saved template; URLs and flags given here replace its values.", metavar="NAME"
-    ),
     source: str | None = option("Name of the source.", show_default="the host"),
     priority: int = option("Higher runs first.", default=0),
     detach: bool = switch("Enqueue the crawl for a worker and exit.", "--detach"),
@@ -65,36 +60,25 @@ def crawl(
 
     Ctrl-C pauses the crawl; `forager resume` continues it.
     """
-    given = {**_template_options(context, template), **options}
-    starts = [*(urls or []), *_lines(file)] or given.get("urls", [])
+    starts = [*(urls or []), *_lines(file)]
     if not starts:
         raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
-    checked = checked_options({**given, "urls": starts})
+    checked = checked_options({**options, "urls": starts})
     if dry_run:
         return _show_preview(context, checked, as_json=as_json)
     code = with_services(
         context,
-        lambda here: _start(here, checked, source=source, priority=priority, detach=detach),
+        lambda services: _start(services, checked, source=source, priority=priority, detach=detach),
         as_json=as_json,
     )
     raise typer.Exit(code)
-
-
-def _template_options(context: typer.Context, name: str | None) -> dict[str, Any]:
-    if name is None:
-        return {}
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import get_template
-
-    found = with_services(context, lambda here: get_template(here.database, LOCAL, name))
-    return found.options
 
 
 def _show_preview(context: typer.Context, options: CrawlOptions, *, as_json: bool) -> None:
     from forager.crawl.preview import preview_crawl
 
     found = with_services(
-        context, lambda here: preview_crawl(here.database, here.settings, options)
+        context, lambda services: preview_crawl(services.database, services.settings, options)
     )
     if as_json:
         return show_json(found)
@@ -113,31 +97,26 @@ def checked_options(given: dict[str, Any]) -> CrawlOptions:
     """The options of a crawl; errors name the flags of the command line."""
     from forager.crawl.options import crawl_options
 
-    with as_flags():
-        return crawl_options(given)
-
-
-@contextmanager
-def as_flags() -> Iterator[None]:
-    """Name options in errors as flags of the command line."""
     try:
-        yield
+        return crawl_options(given)
     except InvalidInput as error:
         raise InvalidInput(_OPTION.sub(_as_flag, error.message), hint=error.hint) from None
 
 
 def _as_flag(option: re.Match[str]) -> str:
     name = option["name"]
-    return "URL:" if name == "urls" else f"--{name.replace('_', '-')}:"
+    return "URL" if name == "urls" else f"--{name.replace('_', '-')}"
 
 
 def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
     """Resume a paused crawl in the foreground, from its last commit."""
-    raise typer.Exit(with_services(context, lambda here: _resume(here, job), as_json=as_json))
+    raise typer.Exit(
+        with_services(context, lambda services: _resume(services, job), as_json=as_json)
+    )
 
 
 async def _start(
-    here: CommandContext,
+    services: CommandServices,
     options: CrawlOptions,
     *,
     source: str | None,
@@ -149,27 +128,27 @@ async def _start(
     from forager.crawl.service import request_crawl
     from forager.jobs.lifecycle import Status
 
-    queue = _queue(here)
+    queue = _queue(services)
     enqueued = await request_crawl(
-        queue, options, source=source, priority=priority, max_retries=here.settings.max_retries
+        queue, options, source=source, priority=priority, max_retries=services.settings.max_retries
     )
     job = enqueued.job
     if not enqueued.created:
         _note_active(job, detach=detach)
     if not detach:
-        return await _watch(here, job.id)
-    show_summary(await crawl_report(here.database, queue, job.id), as_json=here.as_json)
-    if not here.as_json and job.status is Status.PENDING:
+        return await _watch(services, job.id)
+    show_summary(await crawl_report(services.database, queue, job.id), as_json=services.as_json)
+    if not services.as_json and job.status is Status.PENDING:
         say(f"a worker will run it: forager worker · forager jobs show {job.id}")
     return OK
 
 
-def _queue(here: CommandContext) -> Queue:
+def _queue(services: CommandServices) -> Queue:
     from forager.jobs.kinds import load_kinds
     from forager.jobs.queue import Queue
 
-    load_kinds(here.settings.job_modules)
-    return Queue(here.database, here.settings)
+    load_kinds(services.settings.job_modules)
+    return Queue(services.database, services.settings)
 
 
 def _note_active(job: Job, *, detach: bool) -> None:
@@ -189,36 +168,36 @@ def _note_active(job: Job, *, detach: bool) -> None:
         )
 
 
-async def _resume(here: CommandContext, text: str) -> int:
+async def _resume(services: CommandServices, text: str) -> int:
     from forager.jobs.lifecycle import Status
 
-    queue = _queue(here)
+    queue = _queue(services)
     job_id = await queue.resolve(text)
     job = await queue.get(job_id)
     if job.status is Status.FAILED:
         await queue.retry(job_id)
     elif job.status not in (Status.PENDING, Status.PROCESSING):
         await queue.resume(job_id)
-    return await _watch(here, job_id)
+    return await _watch(services, job_id)
 
 
-async def _watch(here: CommandContext, job_id: UUID) -> int:
-    from forager.cli.crawls.crawl_progress import CrawlProgress
+async def _watch(services: CommandServices, job_id: UUID) -> int:
+    from forager.cli.crawls.crawl_progress import ProgressDisplay
     from forager.crawl.foreground import Foreground
 
-    await _note_region(here, job_id)
-    settings, spare = _with_readable_logs(here.settings), here.spare_runner
+    await _note_region(services, job_id)
+    settings, spare = _with_readable_logs(services.settings), services.spare_runner
     at_once = False
-    with CrawlProgress(None if spare is None else spare.log_pipe) as progress:
-        foreground = Foreground(here.database, settings, job_id, progress.show, spare)
+    with ProgressDisplay(None if spare is None else spare.log_pipe) as progress:
+        foreground = Foreground(services.database, settings, job_id, progress.show, spare)
         running = asyncio.ensure_future(foreground.run())
         _pause_on_interrupt(foreground, progress, running)
         try:
             report = await running
         except asyncio.CancelledError:
             at_once = True
-            report = await _final_report(here, job_id)
-    show_summary(report, as_json=here.as_json, interrupted=at_once)
+            report = await _final_report(services, job_id)
+    show_summary(report, as_json=services.as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
 
 
@@ -231,22 +210,22 @@ def _with_readable_logs(settings: Settings) -> Settings:
     return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
 
 
-async def _note_region(here: CommandContext, job_id: UUID) -> None:
+async def _note_region(services: CommandServices, job_id: UUID) -> None:
     """Say that a worker in another region must run the crawl, if its domain is assigned there."""
-    region = (await here.queue.get(job_id)).region
-    if region not in (None, here.settings.region):
+    region = (await services.queue.get(job_id)).region
+    if region not in (None, services.settings.region):
         note(
             f"its domain is assigned to the region {region}, so a worker there must run it"
             f" (forager worker --region {region})"
         )
 
 
-async def _final_report(here: CommandContext, job_id: UUID) -> CrawlReport:
+async def _final_report(services: CommandServices, job_id: UUID) -> CrawlReport:
     from forager.crawl.report import crawl_report
 
     try:
         async with asyncio.timeout(REPORT_SECONDS):
-            return await crawl_report(here.database, here.queue, job_id)
+            return await crawl_report(services.database, services.queue, job_id)
     except (ForagerError, TimeoutError):
         raise StoppedAtOnce(
             f"Stopped immediately; the status of job {job_id} is unknown.",
@@ -255,7 +234,7 @@ async def _final_report(here: CommandContext, job_id: UUID) -> CrawlReport:
 
 
 def _pause_on_interrupt(
-    foreground: Foreground, progress: CrawlProgress, running: asyncio.Future[Any]
+    foreground: Foreground, progress: ProgressDisplay, running: asyncio.Future[Any]
 ) -> None:
     """The first Ctrl-C (or SIGTERM) pauses, the second does not wait for it."""
     loop = asyncio.get_running_loop()
@@ -292,7 +271,7 @@ def _lines(file: Path | None) -> list[str]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(str(error), param_hint="--file") from None
+        raise typer.BadParameter(error_text(error), param_hint="--file") from None
     return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
 
 
@@ -320,7 +299,7 @@ def demo(
             return
         options = crawl_options({"urls": [url], "allow_private": True})
         code = with_services(
-            context, lambda here: _start(here, options, source=SOURCE), as_json=as_json
+            context, lambda services: _start(services, options, source=SOURCE), as_json=as_json
         )
     if code == OK and not as_json:
         _show_search(context)
@@ -330,8 +309,7 @@ def demo(
 def _show_search(context: typer.Context) -> None:
     """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
-    from forager.documents.search import SearchRequest
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
-    request = SearchRequest(query=EXAMPLE, source=SOURCE, limit=3)
-    show_hits(with_services(context, lambda here: find(here, request)))
+    wanted: dict[str, Any] = {"source": SOURCE, "limit": 3}
+    show_hits(with_services(context, lambda services: find(services, EXAMPLE, **wanted)))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL = 10.0
 
 
-class CrawlProgress:
+class ProgressDisplay:
     """A few lines that stay in place on a terminal; elsewhere a line now and then."""
 
     def __init__(self, log_pipe: tuple[int, int] | None = None) -> None:
@@ -79,7 +79,7 @@ class CrawlProgress:
             self._printed = time.monotonic()
             self._console.print(_line(report))
             if report.wait is not None:
-                self._console.print(report.wait.words)
+                self._console.print(report.wait.message)
 
     def _picture(self, report: CrawlReport) -> RenderableType:
         from rich.console import Group
@@ -96,7 +96,7 @@ class CrawlProgress:
         )
         lines: list[RenderableType] = [bar, Text(_line(report))]
         if report.wait is not None:
-            lines.append(Text(report.wait.words, style="dim"))
+            lines.append(Text(report.wait.message, style="dim"))
         failed = list(report.ledger.summary()["failed_by_reason"].items())[:6]
         if failed:
             errors = " · ".join(f"{number} {reason}" for reason, number in failed)
@@ -164,7 +164,7 @@ def show_summary(report: CrawlReport, *, as_json: bool, interrupted: bool = Fals
     if as_json:
         show_json(report.as_json())
         return
-    job, why = report.job, _why(report)
+    job, why = report.job, report.reason
     say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
     rate = f"{report.pages_per_second:.1f} pages/s"
     say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
@@ -172,24 +172,6 @@ def show_summary(report: CrawlReport, *, as_json: bool, interrupted: bool = Fals
     if report.generation is not None and report.generation.is_complete:
         _show_changes(report.generation)
     _show_what_to_do(report, interrupted=interrupted)
-
-
-def _why(report: CrawlReport) -> str | None:
-    from forager.jobs.lifecycle import FINISHED
-
-    job = report.job
-    if _was_refused(report) and report.generation is not None and report.generation.note:
-        return report.generation.note
-    if job.stop_reason == "finished":
-        return None
-    # a job that continues keeps the error of its last run
-    return job.stop_reason or (job.error_message if job.status in FINISHED else None)
-
-
-def _was_refused(report: CrawlReport) -> bool:
-    from forager.documents.writer import NOT_PUBLISHED
-
-    return report.job.stop_reason == NOT_PUBLISHED
 
 
 def _show_ledger(ledger: dict[str, Any]) -> None:
@@ -225,7 +207,7 @@ def _show_what_to_do(report: CrawlReport, *, interrupted: bool) -> None:
     job = report.job
     if job.status is Status.PAUSED or (interrupted and job.status not in FINISHED):
         say(f"resume with: forager resume {job.id}")
-    if _was_refused(report):
+    if report.is_held_back:
         say(f"publish it anyway: forager sources publish {job.source_id} --force")
     if nothing_was_allowed(report) and ROBOTS in report.ledger.summary()["excluded_by_reason"]:
         say("robots.txt forbids the start page; --ignore-robots crawls it anyway")

@@ -12,10 +12,14 @@ from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
 from forager.cli.options import AsJson, grouped, option, switch
 from forager.cli.output import counted, fields_of, say, short_time, show_json, write
-from forager.cli.running import CommandContext, answers, with_services
+from forager.cli.running import CommandServices, answers, with_services
 from forager.crawl.explain import explanation
 from forager.crawl.explain.explanation import Explanation
 from forager.crawl.explain.probe import Probe, probe
+from forager.crawl.operations.explain import Explanation as ExplanationView
+from forager.documents.operations import STATE_STYLES
+from forager.documents.visibility import PageVisibility
+from forager.hints import as_command
 
 
 @grouped
@@ -36,8 +40,8 @@ def fetch(
     wants_picture = screenshot is not None
     result = with_services(
         context,
-        lambda here: probe(
-            here.database, here.settings, options, render=render, screenshot=wants_picture
+        lambda services: probe(
+            services.database, services.settings, options, render=render, screenshot=wants_picture
         ),
     )
     if screenshot is not None and result.rendered is not None:
@@ -142,22 +146,30 @@ def _show(found: Explanation) -> None:
         show_removed(found.content.removed)
 
 
-@answers(_show)
+@answers(_show, document=lambda found: ExplanationView.build(found, as_command))
 async def explain(
-    here: CommandContext,
+    services: CommandServices,
     url: Annotated[str, typer.Argument(help="URL to look up.")],
     job: str | None = option("Job to look in.", show_default="the latest job with this URL"),
 ) -> object:
     """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
-    job_id = await here.queue.resolve(job) if job else None
+    job_id = await services.queue.resolve(job) if job else None
     return await explanation.explain(
-        here.database, here.queue, url, job_id=job_id, archive=here.archive
+        services.database, services.queue, url, job_id=job_id, archive=services.archive
     )
+
+
+def _show_publication(page: PageVisibility) -> None:
+    since = f" since {short_time(page.since)}" if page.since else ""
+    say(f"{page.words}{since}", STATE_STYLES[page.state] if page.state else "")
+    if page.hint is not None:
+        say(f"  {page.hint}")
 
 
 def _show_outcome(explanation: Explanation) -> None:
     reason = f" ({explanation.reason})" if explanation.reason else ""
     say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
+    _show_publication(explanation.publication)
     if explanation.job_id:
         say(f"job {explanation.job_id}")
     if explanation.rendering:

@@ -11,21 +11,21 @@ from uuid import UUID
 import typer
 
 from forager.archive.reader import warc_codec
-from forager.archive.record import Codec
+from forager.archive.warc_record import Codec
 from forager.cli.failures import FAILED, print_error
 from forager.cli.options import Force, option, switch
 from forager.cli.output import (
     STDOUT,
-    Steps,
     counted,
     note,
     note_written,
     open_output,
     refuse_terminal,
 )
-from forager.cli.running import CommandContext, runs
-from forager.crawl.export import Export, export_job, export_size
-from forager.crawl.options import ExportFormat
+from forager.cli.running import CommandServices, runs
+from forager.cli.steps import Steps
+from forager.crawl.export import CrawlExport, export_job, export_size
+from forager.crawl.options import CrawlExportFormat
 from forager.crawl.settlement import Outcome
 from forager.db.database import Database
 from forager.documents.export import (
@@ -45,7 +45,7 @@ from forager.jobs.queue import Queue, may_be_job_id
 from forager.settings import Settings
 
 
-class Format(StrEnum):
+class ExportedFormat(StrEnum):
     """Formats of a job and of a source."""
 
     JSONL = "jsonl"
@@ -56,14 +56,16 @@ class Format(StrEnum):
     LLMS_FULL = "llms-full"
 
 
-PAGE_FORMATS = (Format.MARKDOWN, Format.LLMS, Format.LLMS_FULL)
+PAGE_FORMATS = (ExportedFormat.MARKDOWN, ExportedFormat.LLMS, ExportedFormat.LLMS_FULL)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
     """The options that depend on each other."""
 
-    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL)
+    format_: ExportedFormat = option(
+        "Output format.", "--format", "-f", default=ExportedFormat.JSONL
+    )
     output: str = option(
         "Output file; - for standard output. With"
         " --format markdown, a name without .jsonl is a folder.",
@@ -89,23 +91,23 @@ class ExportOptions:
             )
         return self
 
-    def of_job(self) -> Export:
-        format_ = ExportFormat(self.format_)
+    def of_job(self) -> CrawlExport:
+        format_ = CrawlExportFormat(self.format_)
         if self.generation is not None:
             raise InvalidInput("--generation is for markdown, llms and llms-full")
-        if self.body and format_ is ExportFormat.WARC:
+        if self.body and format_ is CrawlExportFormat.WARC:
             raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
-        if format_ is not ExportFormat.JSONL:
+        if format_ is not CrawlExportFormat.JSONL:
             refuse_terminal(self.output, f"a {format_.value} file")
-        is_file = format_ is ExportFormat.WARC and self.output != STDOUT
+        is_file = format_ is CrawlExportFormat.WARC and self.output != STDOUT
         codec = warc_codec(Path(self.output).name) if is_file else Codec.GZIP
         outcomes = tuple(self.outcome or Outcome)
-        return Export(format=format_, outcomes=outcomes, body=self.body, codec=codec)
+        return CrawlExport(format=format_, outcomes=outcomes, body=self.body, codec=codec)
 
 
 @runs
 async def export(
-    here: CommandContext,
+    services: CommandServices,
     job: Annotated[
         str,
         typer.Argument(
@@ -123,24 +125,26 @@ async def export(
     only when it is complete.
     """
     if options.format_ in PAGE_FORMATS:
-        written = await _write_pages(here, job, options, force)
+        written = await _write_pages(services, job, options, force)
     else:
-        written = await _write_job(here, job, options, force)
+        written = await _write_job(services, job, options, force)
     note_written(written, options.output)
 
 
-async def _write_pages(here: CommandContext, name: str, options: ExportOptions, force: bool) -> str:
+async def _write_pages(
+    services: CommandServices, name: str, options: ExportOptions, force: bool
+) -> str:
     format_, output = PageFormat(options.format_), options.output
-    export = await pages_of(here.database, here.settings, name, options.generation)
+    export = await pages_of(services.database, services.settings, name, options.generation)
     is_folder = output != STDOUT and not output.endswith(".jsonl")
     with Steps("exporting", export.pages) as steps:
         if format_ is PageFormat.MARKDOWN and is_folder:
             pages = await export_folder(
-                here.database, export, Path(output), replace=force, progress=steps.advance
+                services.database, export, Path(output), replace=force, progress=steps.advance
             )
             return counted(pages, "page")
         with open_output(output, force=force) as file:
-            async for part in export_parts(here.database, export, format_):
+            async for part in export_parts(services.database, export, format_):
                 file.write(part)
                 steps.advance(1)
             file.flush()
@@ -167,11 +171,11 @@ async def pages_of(
     return await job_export(database, job_id)
 
 
-async def _job_of(here: CommandContext, name: str) -> UUID:
+async def _job_of(services: CommandServices, name: str) -> UUID:
     try:
-        return await here.queue.resolve(name)
+        return await services.queue.resolve(name)
     except (InvalidInput, NotFound):
-        if await find_source(here.database, name) is None:
+        if await find_source(services.database, name) is None:
             raise
     raise InvalidInput(
         f"{name} is a source, and this format exports a job",
@@ -183,14 +187,18 @@ async def _job_of(here: CommandContext, name: str) -> UUID:
     )
 
 
-async def _write_job(here: CommandContext, name: str, options: ExportOptions, force: bool) -> str:
+async def _write_job(
+    services: CommandServices, name: str, options: ExportOptions, force: bool
+) -> str:
     order = options.of_job()
-    job_id = await _job_of(here, name)
-    if (await here.queue.get(job_id)).status not in FINISHED:
+    job_id = await _job_of(services, name)
+    if (await services.queue.get(job_id)).status not in FINISHED:
         note("The job is not finished: only URLs that are settled now are exported.")
-    total = await export_size(here.database, job_id, order)
+    total = await export_size(services.database, job_id, order)
     with open_output(options.output, force=force) as file, Steps("exporting", total) as steps:
-        done = await export_job(here.database, here.archive, job_id, order, file, steps.advance)
+        done = await export_job(
+            services.database, services.archive, job_id, order, file, steps.advance
+        )
     if done.missed:
         print_error(
             f"{counted(done.missed, 'response')} could not be read from the archive",

@@ -27,11 +27,11 @@ from forager.cli.output import (
     show_table,
     write,
 )
-from forager.cli.running import CommandContext, with_services
+from forager.cli.running import CommandServices, with_services
 from forager.crawl.explain.probe import probe
-from forager.crawl.extraction.reading import document_of
+from forager.crawl.extraction.reading import new_document
 from forager.crawl.options import crawl_options
-from forager.documents.check import repeated_blocks
+from forager.documents.archived import repeated_blocks
 from forager.documents.sources import get_source
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 from forager.extract.content.repeated import NOTHING_REPEATED, RepeatedBlocks
@@ -40,7 +40,7 @@ from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.product.likeness import is_product
 from forager.extract.product.page import open_page
 from forager.extract.product.price import plain
-from forager.extract.product.record import Product
+from forager.extract.product.product import Product
 from forager.fetch.response import Response
 from forager.parsers.registry import ParsedProduct, parse_product
 
@@ -58,13 +58,13 @@ _TYPES = {
 }
 
 
-class Kind(StrEnum):
+class ParseKind(StrEnum):
     DOCUMENT = "document"
     PRODUCT = "product"
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _ParsedFile:
     url: str
     body: bytes
     content_type: str | None
@@ -78,36 +78,40 @@ def parse(
         str, typer.Argument(metavar="FILE_OR_URL", help="A file (- for stdin), or a URL.")
     ],
     url: str | None = option("The URL of the file.", show_default="http://localhost/ and its name"),
-    kind: Kind = option("What to extract.", default=Kind.DOCUMENT),
+    kind: ParseKind = option("What to extract.", default=ParseKind.DOCUMENT),
     source: str | None = option("Remove boilerplate learned for this source, and list it."),
     *,
     request: RequestOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show what Forager extracts from one page: text and sections, or a product."""
-    if source is not None and kind is Kind.PRODUCT:
+    if source is not None and kind is ParseKind.PRODUCT:
         raise InvalidInput("--source is for documents")
     if url is not None and "://" in page:
         raise InvalidInput("--url is for files: a page that is fetched has its own address")
     repeated = None
     if source is not None:
-        repeated = with_services(context, lambda here: _repeated(here, source))
+        repeated = with_services(context, lambda services: _repeated(services, source))
     if "://" in page:
-        response = with_services(context, lambda here: fetched_page(here, request.payload(page)))
+        response = with_services(
+            context, lambda services: fetched_page(services, request.payload(page))
+        )
         headers = tuple(response.headers.items())
         content_type = response.headers.get("Content-Type")
-        given = _Page(response.url, response.body, content_type, headers)
+        given = _ParsedFile(response.url, response.body, content_type, headers)
     else:
         given = _from_file(page, url)
     if kind_of(given.body, given.content_type, given.url) is ContentKind.OTHER:
         raise GiveUp(
             f"{given.url} is neither HTML nor text: there is nothing to read", kind=ErrorKind.PARSE
         )
-    show = _show_product if kind is Kind.PRODUCT else partial(_show_document, repeated=repeated)
+    show = (
+        _show_product if kind is ParseKind.PRODUCT else partial(_show_document, repeated=repeated)
+    )
     show(given, as_json=as_json)
 
 
-def _from_file(name: str, url: str | None) -> _Page:
+def _from_file(name: str, url: str | None) -> _ParsedFile:
     path = Path(name)
     try:
         body = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
@@ -118,29 +122,31 @@ def _from_file(name: str, url: str | None) -> _Page:
     except OSError as error:
         raise InvalidInput(f"{name} cannot be read: {error.strerror}") from None
     address = url or f"http://localhost/{quote('stdin' if name == '-' else path.name)}"
-    return _Page(address, body, _TYPES.get(path.suffix.lower()))
+    return _ParsedFile(address, body, _TYPES.get(path.suffix.lower()))
 
 
-async def fetched_page(here: CommandContext, payload: dict[str, Any]) -> Response:
-    result = await probe(here.database, here.settings, crawl_options(payload), body=False)
+async def fetched_page(services: CommandServices, payload: dict[str, Any]) -> Response:
+    result = await probe(services.database, services.settings, crawl_options(payload), body=False)
     if result.problem is not None:
         raise GiveUp(f"{result.response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
     return result.response
 
 
-async def _repeated(here: CommandContext, source_id: str) -> RepeatedBlocks:
-    await get_source(here.database, source_id)
-    return await repeated_blocks(here.database, source_id) or NOTHING_REPEATED
+async def _repeated(services: CommandServices, source_id: str) -> RepeatedBlocks:
+    await get_source(services.database, source_id)
+    return await repeated_blocks(services.database, source_id) or NOTHING_REPEATED
 
 
-def _show_product(page: _Page, *, as_json: bool) -> None:
+def _show_product(page: _ParsedFile, *, as_json: bool) -> None:
     parsed = parse_product(open_page(page.body, page.url, page.content_type, page.headers))
     return show_json(product_object(parsed, page.url)) if as_json else show_product(parsed)
 
 
-def _show_document(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | None) -> None:
+def _show_document(page: _ParsedFile, *, as_json: bool, repeated: RepeatedBlocks | None) -> None:
     given = (page.body, page.url, page.content_type, page.headers)
-    document = document_of(extract_reading(*given, repeated=repeated, explain=repeated is not None))
+    document = new_document(
+        extract_reading(*given, repeated=repeated, explain=repeated is not None)
+    )
     if as_json:
         show_json(
             {
@@ -162,7 +168,8 @@ def show_removed(removed: Sequence[RemovedBlock]) -> None:
     """Print the blocks that were removed from a page, with the reasons."""
     say(f"removed: {counted(len(removed), 'block')}", "bold")
     for block in removed:
-        say(f"  {block.element}: {on_one_line(block.text)}")
+        times = f" ({block.count:,} times)" if block.count > 1 else ""
+        say(f"  {block.element}: {on_one_line(block.excerpt)}{times}")
         say(f"    {block.reason}", "dim")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,19 +14,16 @@ from forager.cli.output import (
     clean,
     console,
     counted,
-    fields_of,
     note,
     note_more,
     say,
     short_time,
     write,
 )
-from forager.cli.running import CommandContext, answers
-from forager.documents.reader import as_markdown, read_page, section_of
-from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
-from forager.documents.search import search as search_sections
-from forager.documents.search.embedding import embedder_of
-from forager.documents.search.hit import MAX_HITS, preferred_language
+from forager.cli.running import CommandServices, answers
+from forager.documents import reading_operations as operations
+from forager.documents.search import SectionKind
+from forager.documents.search.hit import MAX_HITS
 from forager.errors import InvalidInput
 from forager.index.engine import open_engine
 from forager.settings import Search
@@ -52,7 +49,7 @@ def _show_reindexed(done: list[Reindexed]) -> None:
 
 @answers(_show_reindexed)
 async def reindex(
-    here: CommandContext, only: What | None = option("Rebuild only this index.")
+    services: CommandServices, only: What | None = option("Rebuild only this index.")
 ) -> object:
     """Rebuild the indexes of the search engine from PostgreSQL.
 
@@ -65,17 +62,17 @@ async def reindex(
     from forager.index.reindex import Reindexer
     from forager.products.indexing import INDEXED_PRODUCTS
 
-    settings = here.settings
-    if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:
+    settings = services.settings
+    if settings.search is Search.POSTGRES or settings.opensearch_url is None:
         raise InvalidInput(
             "there is no search engine: PostgreSQL is searched, and needs no index made",
             hint="Set FORAGER_SEARCH=opensearch and FORAGER_OPENSEARCH_URL.",
         )
     kinds = [kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)]
     async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
-        with here.steps("") as steps:
+        with services.steps("") as steps:
             reindexer = Reindexer(
-                here.database,
+                services.database,
                 client,
                 settings.opensearch_prefix,
                 progress=lambda kind, rows, total: steps.show(rows, total=total, what=kind),
@@ -108,12 +105,12 @@ app = typer.Typer(
 app.command(REINDEX)(reindex)
 
 
-def show_hits(page: SearchPage) -> None:
+def show_hits(page: Any) -> None:
     for hit in page.items:
         _show_hit(hit)
     total = f"{'at least ' if page.capped else ''}{counted(page.total, 'result')}"
     shown = f"{len(page.items)} of {total}" if page.items else "no results"
-    note(f"{shown} in {page.took * 1000:.0f} ms")
+    note(shown)
     if page.note:
         note(page.note)
     if page.capped:
@@ -121,11 +118,11 @@ def show_hits(page: SearchPage) -> None:
     note_more(page.next_cursor)
 
 
-def _show_hit(hit: Hit) -> None:
+def _show_hit(hit: Any) -> None:
     from rich.text import Text
 
     head = hit.heading or hit.title
-    place = hit.title if hit.title and hit.title != hit.heading else hit.source_id
+    place = hit.title if hit.title and hit.title != hit.heading else hit.source
     console().print(
         Text.assemble((clean(head), "bold"), (f"  {clean(place)}", "dim")), soft_wrap=True
     )
@@ -140,7 +137,7 @@ def _show_hit(hit: Hit) -> None:
     say("")
 
 
-def _further(hit: Hit) -> str:
+def _further(hit: Any) -> str:
     """Further sections of the page, and other pages with the same text."""
     parts = []
     if hit.more_sections:
@@ -156,12 +153,15 @@ def _further(hit: Hit) -> str:
 @app.command(WORDS, hidden=True)
 @answers(show_hits)
 async def search(
-    here: CommandContext,
+    services: CommandServices,
     words: Annotated[
         list[str],
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
     source: str | None = option("Only in this source; `python` includes `python@3.13`."),
+    version: str | None = option(
+        "Only these versions of the source: 3.12, '>=3.10,<3.13', 3.10-3.12 or 3.x."
+    ),
     generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
     path: str | None = option("Only pages whose path has this prefix."),
     language: str | None = option("Only pages in this language, such as en."),
@@ -175,42 +175,39 @@ async def search(
 
     `forager search -- reindex` searches for the word; `forager search reindex` is a command.
     """
-    request = SearchRequest(
-        query=" ".join(words),
+    return await find(
+        services,
+        " ".join(words),
         source=source,
+        version=version,
         generation=generation,
         path=path,
         language=language,
         kind=kind,
-        prefers=preferred_language(os.environ.get("LANG")),
         limit=limit,
         cursor=cursor,
     )
-    return await find(here, request)
 
 
-async def find(here: CommandContext, request: SearchRequest) -> SearchPage:
-    async with open_engine(here.settings) as engine:
-        return await search_sections(here.database, request, engine, embedder_of(here.settings))
+async def find(services: CommandServices, words: str, **options: Any) -> object:
+    async with open_engine(services.settings) as engine:
+        context = replace(services.context, engine=engine)
+        return await operations.search(context, words, **options)
 
 
-def _document(found: dict[str, Any]) -> dict[str, Any]:
-    page, document = found["page"], found["page"].document
-    return {
-        "url": document.url,
-        "duplicate": page.duplicate,
-        **fields_of(document, "title", "language", "source_id", "fetched_at"),
-        "markdown": as_markdown(found["sections"]),
-        "sections": found["sections"],
-    }
+def _show_page(page: Any) -> None:
+    document = page.document
+    if page.duplicate:
+        note(f"{page.duplicate} repeats {document.url}: this is that page")
+    if document.carried_since:
+        since = short_time(document.carried_since)
+        note(f"carried over: the page fails since {since} ({document.carried_reason})")
+    write(clean(page.markdown).encode("utf-8", "replace"))
 
 
-@answers(
-    lambda found: write(clean(as_markdown(found["sections"])).encode("utf-8", "replace")),
-    document=_document,
-)
+@answers(_show_page)
 async def read(
-    here: CommandContext,
+    services: CommandServices,
     url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
     source: str | None = option("Source to read from.", show_default="the one fetched last"),
     generation: int | None = option(
@@ -221,11 +218,6 @@ async def read(
     ),
 ) -> object:
     """Print the published markdown of a page, or of one of its sections."""
-    page = await read_page(here.database, url, source_id=source, generation=generation)
-    if page.duplicate:
-        note(f"{page.duplicate} repeats {page.document.url}: this is that page")
-    if page.document.carried_since:
-        since = short_time(page.document.carried_since)
-        note(f"carried over: the page fails since {since} ({page.document.carried_reason})")
-    sections = page.sections if section is None else section_of(page, section)
-    return {"page": page, "sections": sections}
+    return await operations.read(
+        services.context, url, source=source, generation=generation, section=section
+    )

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from forager.analytics.answers import Answer, answer, list_queries
+from forager.analytics.answers import QueryResult, answer, list_queries
 from forager.analytics.sync import Synced
 from forager.analytics.sync import sync as sync_lake
 from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import counted, note, show_json, show_rows, show_table
-from forager.cli.running import CommandContext, answers
+from forager.cli.running import CommandServices, answers
 
 app = typer.Typer(
     help="Products, prices, pages and parsers as Parquet files, and queries on them.",
@@ -30,12 +30,12 @@ def _show_synced(done: Synced) -> None:
 
 @app.command()
 @answers(_show_synced)
-async def sync(here: CommandContext) -> object:
+async def sync(services: CommandServices) -> object:
     """Copy new data to the lake of Parquet files and, if configured, to ClickHouse.
 
     The next run resumes an interrupted one.
     """
-    return await sync_lake(here.database, here.settings)
+    return await sync_lake(services.database, services.settings)
 
 
 @app.command("list")
@@ -60,7 +60,7 @@ def run(
     return show_json(found) if as_json else _show(found)
 
 
-def _show(found: Answer) -> None:
+def _show(found: QueryResult) -> None:
     if found.rows:
         columns: dict[str, dict[str, Any]] = {}
         for name, values in zip(found.columns, zip(*found.rows, strict=True), strict=True):

@@ -11,21 +11,20 @@ from typing import Any
 from forager.amounts import amount_text, price_text
 from forager.cli.output import (
     Columns,
-    duration,
     long_time,
     note,
     on_one_line,
     say,
     short_time,
     show_facts,
+    show_list,
     show_rows,
     show_table,
 )
-from forager.cli.products.task_views import outcome_words
+from forager.products.models import ValueCount
 from forager.products.price_history import PriceEntry
-from forager.products.record import ListedProduct, ProductRecord
-from forager.products.service import ProductDetails, Stats
 
+# functions for answers take Any: a type checker does not see the fields that a view has of its row
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
 _SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
@@ -33,8 +32,8 @@ _DESCRIPTION = 400
 _VARIANTS = 50
 
 
-def money(amount: Decimal | None, currency: str | None) -> str:
-    return "" if amount is None else price_text(amount, currency)
+def money(amount: str | None, currency: str | None) -> str:
+    return "" if amount is None else price_text(Decimal(amount), currency)
 
 
 PRODUCT_COLUMNS: Columns = {
@@ -50,7 +49,7 @@ PRODUCT_COLUMNS: Columns = {
 }
 
 
-def _mark(product: ListedProduct) -> str:
+def _mark(product: Any) -> str:
     since = product.failing_since
     failing = f"page failing since {short_time(since)}" if since else ""
     return " ".join(filter(None, ("!" if product.problems else "", failing)))
@@ -60,28 +59,27 @@ def _stock(availability: str | None) -> tuple[str, str]:
     return (availability or "").replace("_", " "), _STOCK.get(availability or "", "")
 
 
-def show_details(details: ProductDetails) -> None:
-    product = details.product
+def show_details(product: Any) -> None:
     _show_fields(product)
-    _show_about(details)
+    _show_about(product)
     if product.variants:
         say("\nvariants", "bold")
         show_rows(VARIANT_COLUMNS, product.variants[:_VARIANTS])
     if product.problems:
         say("\nproblems", "bold")
         for problem in product.problems:
-            style = _SEVERITY.get(problem["severity"], "")
-            say(f"  {problem['field']}: {problem['message']} ({problem['rule']})", style)
-    _show_images(details)
-    if details.extractions:
+            style = _SEVERITY.get(problem.severity, "")
+            say(f"  {problem.field}: {problem.message} ({problem.rule})", style)
+    _show_images(product)
+    if product.extractions:
         say("\nextractions", "bold")
-        show_rows(_EXTRACTION_COLUMNS, details.extractions)
-    if details.attempts:
+        show_rows(_EXTRACTION_COLUMNS, product.extractions)
+    if product.attempts:
         say("\nattempts", "bold")
-        show_rows(_ATTEMPT_COLUMNS, details.attempts)
+        show_rows(_ATTEMPT_COLUMNS, product.attempts)
 
 
-def _show_fields(product: ProductRecord) -> None:
+def _show_fields(product: Any) -> None:
     """Print every field with its confidence and its origin in the page."""
     values: dict[str, Any] = {
         "name": product.name,
@@ -108,13 +106,9 @@ def _show_fields(product: ProductRecord) -> None:
     )
 
 
-def _evidence(product: ProductRecord, name: str) -> tuple[str, str]:
+def _evidence(product: Any, name: str) -> tuple[str, str]:
     evidence = product.evidence.get(name)
-    return (
-        ("", "")
-        if evidence is None
-        else (f"{evidence['confidence']:.0%}", evidence["origin"] or "")
-    )
+    return ("", "") if evidence is None else (f"{evidence.confidence:.0%}", evidence.origin or "")
 
 
 def _short(text: str | None) -> str | None:
@@ -123,10 +117,10 @@ def _short(text: str | None) -> str | None:
     return f"{text[:_DESCRIPTION]}…"
 
 
-def _show_about(details: ProductDetails) -> None:
-    product, history = details.product, details.history
+def _show_about(product: Any) -> None:
+    history = product.history
     spread = (
-        f"{history.changes} known, from {money(history.lowest, product.currency)} to "
+        f"{history.changes} recorded, from {money(history.lowest, product.currency)} to "
         f"{money(history.highest, product.currency)}"
         if history.lowest is not None
         else str(history.changes)
@@ -135,10 +129,11 @@ def _show_about(details: ProductDetails) -> None:
         "id": product.id,
         "url": product.url,
         "final url": product.metadata.get("final_url", ""),
-        "redirects": ", ".join(details.aliases),
+        "redirects": ", ".join(product.aliases),
+        "page shows": _replacement(product),
         "parser": f"{product.parser} {product.parser_version}",
         "language": product.language or "",
-        "offers": spread,
+        "prices": spread,
         "first seen": product.created_at,
         "changed": product.updated_at,
         "price changed": product.price_changed_at,
@@ -150,13 +145,22 @@ def _show_about(details: ProductDetails) -> None:
     show_facts(facts)
 
 
-def _task(product: ProductRecord) -> str:
+def _replacement(product: Any) -> str:
+    """The other product that the page shows, whose price is not stored."""
+    other = product.replacement
+    if other is None:
+        return ""
+    since = f"{on_one_line(other.name)} since {long_time(other.first_seen_at)}"
+    accept = f"forager products accept {product.id} stores it"
+    return f"{since}, visits: {other.visits}; the price is kept, {accept}"
+
+
+def _task(product: Any) -> str:
     if product.task_id is None:
         return "none: it is not tracked any more"
-    often = product.crawl_frequency
     parts = [
         f"{product.task_id} {product.task_status}",
-        f"every {duration(often.total_seconds())}" if often is not None else "",
+        f"every {product.every}" if product.every is not None else "",
         product.task_hold or "",
         f"failing since {long_time(product.failing_since)}" if product.failing_since else "",
         product.task_error or "",
@@ -172,8 +176,8 @@ VARIANT_COLUMNS: Columns = {
 }
 
 
-def _show_images(details: ProductDetails) -> None:
-    if not details.images:
+def _show_images(product: Any) -> None:
+    if not product.images:
         return
     say("\nimages", "bold")
     columns: Columns = {
@@ -183,7 +187,7 @@ def _show_images(details: ProductDetails) -> None:
         "SIZE": lambda image: f"{image.width}x{image.height}" if image.width else "",
         "URL": "url",
     }
-    show_rows(columns, details.images)
+    show_rows(columns, product.images)
 
 
 _EXTRACTION_COLUMNS: Columns = {
@@ -191,22 +195,25 @@ _EXTRACTION_COLUMNS: Columns = {
     "PARSER": lambda found: f"{found.parser} {found.parser_version}",
     "ROLE": "role",
     "OUTCOME": "outcome",
-    "REASON": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
+    "REASON": lambda found: found.error_message or ", ".join(p.message for p in found.problems),
 }
 _ATTEMPT_COLUMNS: Columns = {
     "WHEN": "finished_at",
     "STAGE": "stage",
-    "OUTCOME": lambda attempt: outcome_words(attempt.outcome),
+    # a result is withheld; only tasks are on hold
+    "OUTCOME": lambda each: "withheld" if each.outcome == "held" else each.outcome,
     "HTTP>": "http_status",
     "REASON": "error_message",
 }
 
 
-def show_history(entries: Sequence[PriceEntry]) -> None:
+def show_history(found: Any) -> None:
     """Newest first; the chart shows the currency of the newest price."""
-    for line in chart(list(reversed(entries))):
+    for line in chart(list(reversed(found.items))):
         say(line, "cyan")
-    show_rows(
+    show_list(
+        found,
+        False,
         {
             "WHEN": "recorded_at",
             "PRICE>": lambda entry: money(entry.price, entry.currency),
@@ -214,7 +221,7 @@ def show_history(entries: Sequence[PriceEntry]) -> None:
             "LIST PRICE>": lambda entry: money(entry.list_price, entry.currency),
             "STOCK": lambda entry: _stock(entry.availability),
         },
-        entries,
+        none="No price changes in this period.",
     )
 
 
@@ -233,6 +240,12 @@ OFFER_COLUMNS: Columns = {
     "LAST SEEN": "last_seen_at",
     "NAME…": "name",
 }
+
+
+def show_offers(found: Any) -> None:
+    show_rows(OFFER_COLUMNS, found.items)
+
+
 MOVE_COLUMNS: Columns = {
     "ID>": "product_id",
     "NAME…": "name",
@@ -244,7 +257,7 @@ MOVE_COLUMNS: Columns = {
 }
 
 
-def show_stats(stats: Stats) -> None:
+def show_stats(stats: Any) -> None:
     counts = stats.counts
     facts = {
         "products": counts.products,
@@ -260,15 +273,18 @@ def show_stats(stats: Stats) -> None:
     _show_counts("stock", stats.availability)
     _show_counts("currency", stats.currencies)
     _show_counts("domains", stats.largest_domains)
-    _show_counts("problems", [(f"{f}: {rule}", number) for f, rule, number in stats.problems])
+    broken = [(f"{each.field}: {each.rule}", each.products) for each in stats.problems]
+    _show_counts("problems", [ValueCount(value=rule, products=n) for rule, n in broken])
     if not counts.products:
         note("`forager products track URL` adds the first.")
 
 
-def _show_counts(title: str, counts: Sequence[tuple[str | None, int]]) -> None:
+def _show_counts(title: str, counts: Sequence[ValueCount]) -> None:
     if counts:
         say(f"\n{title}", "bold")
-        show_table({"": {}, " ": RIGHT}, [(name or "unknown", number) for name, number in counts])
+        show_table(
+            {"": {}, " ": RIGHT}, [(each.value or "unknown", each.products) for each in counts]
+        )
 
 
 WIDTH = 60
@@ -281,7 +297,7 @@ def chart(entries: Sequence[PriceEntry], *, now: datetime | None = None) -> list
     """The prices in the newest currency, from the oldest entry until now; nothing for one price."""
     known = [entry for entry in entries if entry.price is not None]
     shown = [entry for entry in known if entry.currency == known[-1].currency] if known else []
-    amounts = [entry.price for entry in shown if entry.price is not None]
+    amounts = [Decimal(entry.price) for entry in shown if entry.price is not None]
     if len(set(amounts)) < 2:
         return []
     end = max(now or datetime.now(UTC), shown[-1].recorded_at)
@@ -298,7 +314,7 @@ def _sampled(entries: Sequence[PriceEntry], end: datetime) -> Iterator[Decimal]:
         place = max(bisect_right(times, times[0] + span * column), 1)
         price = entries[place - 1].price
         assert price is not None
-        yield price
+        yield Decimal(price)
 
 
 def _level(price: Decimal, low: Decimal, high: Decimal) -> int:

@@ -16,11 +16,11 @@ from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_services
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
-from forager.tasks.imports import read_requests
+from forager.tasks.imports import FileFormat, read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking import Tracked
-from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
+from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
 
 STDIN = "-"
 
@@ -41,11 +41,14 @@ def track(
         show_default="the domain's",
     ),
     file: str | None = option(
-        "A CSV file (url, priority, every, popularity, at, max_retries, render), JSON"
-        " lines or a JSON array with these keys, or a list of URLs; # begins a comment, - reads"
-        " standard input.",
+        "A CSV file with a header (url, priority, every, popularity, at, max_retries, render),"
+        " JSON lines with these keys, or a list of URLs; # begins a comment, - reads standard"
+        " input.",
         "--from",
         metavar="FILE",
+    ),
+    format_: FileFormat | None = option(
+        "Format of the file.", "--format", show_default="by its suffix, else list"
     ),
     errors: Path | None = option("Write all rejected lines to this file.", metavar="FILE"),
     allow_private: bool = switch(
@@ -58,7 +61,7 @@ def track(
         raise InvalidInput(
             "give URLs, or a file with --from" if not urls else "give URLs or --from, not both"
         )
-    terms = Terms(
+    terms = RequestedTerms(
         priority,
         None if every is None else parse_every(every),
         popularity,
@@ -67,7 +70,10 @@ def track(
         None if render is None else parse_render(render),
     )
     tracked = with_services(
-        context, lambda here: _track(here.tasks, urls or [], file, errors, terms, allow_private)
+        context,
+        lambda services: _track(
+            services.tasks, urls or [], file, format_, errors, terms, allow_private
+        ),
     )
     _show(tracked, as_json=as_json, errors=errors, from_file=file is not None)
 
@@ -76,15 +82,16 @@ async def _track(
     tasks: Tasks,
     urls: list[str],
     file: str | None,
+    format_: FileFormat | None,
     errors: Path | None,
-    terms: Terms,
+    terms: RequestedTerms,
     allow_private: bool,
 ) -> Tracked:
     with ExitStack() as files:
         requests = (
             (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
             if file is None
-            else read_requests(files.enter_context(_opened(file)), file)
+            else read_requests(files.enter_context(_opened(file)), file, format_)
         )
         refused = files.enter_context(_rejected_to(errors))
         return await tasks.track_requests(

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from forager.amounts import parse_duration, parse_size, size_in_words
-from forager.archive import deletion
-from forager.archive.audit import audit, repair, sample_references
-from forager.archive.migration import Move, Moved, MovedSegments
+from forager.amounts import parse_duration, parse_size, size_text
+from forager.archive import checks, deletion
+from forager.archive.audit import audit
+from forager.archive.migration import MigrationResult, MovedSegments, StorageMove
 from forager.archive.options import archive_options, is_same_place, place_name, place_of
 from forager.archive.reader import read_response
 from forager.archive.segment import parse_ref
 from forager.archive.storage import open_storage
+from forager.checks import Examination, Topic, checks_in
 from forager.cli.options import AsJson, Limit, Yes, argument, flags_of, option, switch
-from forager.cli.output import Item, Steps, counted, note, plain, say, show_json
-from forager.cli.running import CommandContext, answers, confirm, lists
+from forager.cli.output import counted, note, plain, say, show_json
+from forager.cli.reports import reports, show_finding
+from forager.cli.running import CommandServices, answers, confirm, lists
 from forager.cli.system import archive_views as views
 from forager.errors import InvalidInput, NotAllowed
 from forager.images.files import image_files_at
@@ -33,68 +34,62 @@ app = typer.Typer(help="Archived raw responses: list, verify, move, delete.")
 @app.command("list")
 @lists(views.SEGMENT_COLUMNS)
 async def list_all(
-    here: CommandContext,
+    services: CommandServices,
     job: str | None = option("Only segments of this job."),
     limit: Limit = 50,
     cursor: str = option("Return segments after this one.", default=""),
 ) -> object:
     """List segments, oldest first: size, records, references, age, job."""
-    job_id = await here.queue.resolve(job) if job else None
-    return await deletion.list_segments(here.database, job_id=job_id, cursor=cursor, limit=limit)
+    job_id = await services.queue.resolve(job) if job else None
+    return await deletion.list_segments(
+        services.database, job_id=job_id, cursor=cursor, limit=limit
+    )
 
 
 @app.command()
 @answers(views.show_segment)
 async def show(
-    here: CommandContext,
+    services: CommandServices,
     segment: Annotated[str, typer.Argument(metavar="SEGMENT", help="Name of the segment.")],
 ) -> object:
     """Show one segment."""
-    return await deletion.get_segment(here.database, segment)
+    return await deletion.get_segment(services.database, segment)
 
 
 @app.command()
-@answers(
-    lambda found: found.show(),
-    document=lambda found: found.as_json(),
-    succeeded=lambda found: not found.failed,
-)
+@reports
 async def verify(
-    here: CommandContext,
+    services: CommandServices,
     segments: list[str] | None = argument("Only these segments.", metavar="[SEGMENT]..."),
     fix: bool = switch("Repair what can be repaired.", "--fix"),
     sample: int | None = option("Read only this many of the referenced records.", min=1),
     yes: Yes = False,
 ) -> object:
     """Read every record, and compare files, rows and references with each other."""
-    storage = here.archive
+    examination = Examination()
     if sample is not None:
         if fix or segments:
             raise InvalidInput(
                 "--sample covers all segments and cannot be combined with --fix or segment names"
             )
-        with here.steps("records", sample) as steps:
-            references = sample_references(here.database, storage, sample)
-            return views.Sample(await _collect(references, steps))
-    with here.steps("segments", len(segments or await storage.list_segments())) as steps:
-        findings = await _collect(audit(here.database, storage, segments or ()), steps)
-    result = views.Audit(findings)
-    if fix and result.repairable:
-        if not here.as_json:
-            views.show_findings(result.repairable)
-        confirm(views.repair_question(result.repairable), yes=yes)
-        for finding in result.repairable:
-            done = await repair(here.database, storage, finding)
-            result.repaired[finding.segment] = done
-    return result
-
-
-async def _collect(found: AsyncIterator[Item], steps: Steps) -> list[Item]:
-    items = []
-    async for item in found:
-        items.append(item)
-        steps.show(len(items))
-    return items
+        examination.add(await checks.check_archive(services.database, services.settings, sample))
+        return examination.report()
+    audited = []
+    with services.steps(
+        "segments", len(segments or await services.archive.list_segments())
+    ) as steps:
+        async for segment in audit(services.database, services.archive, segments or ()):
+            audited.append(segment)
+            steps.show(len(audited))
+    await examination.run(checks_in(checks, topic=Topic.ARCHIVE), audited)
+    repairable = [each for each in audited if each.can_be_repaired]
+    if fix and repairable:
+        if not yes:
+            for finding in examination.report().problems:
+                show_finding(finding)
+        confirm(views.repair_question(repairable), yes=yes)
+        examination.add(await checks.repair_all(services.database, services.archive, repairable))
+    return examination.report()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +114,7 @@ class PolicyOptions:
 @app.command()
 @answers(views.show_pruning, document=views.Pruning.as_json)
 async def prune(
-    here: CommandContext,
+    services: CommandServices,
     limits: Annotated[dict[str, Any], PolicyOptions],
     orphans: bool = switch("Also delete files that are unknown to the database.", "--orphans"),
     dry_run: bool = switch("Only show what would be deleted, and why.", "--dry-run"),
@@ -130,11 +125,11 @@ async def prune(
     Without limits, those of the settings apply. Segments of a job that is running are
     never deleted.
     """
-    storage = here.archive
-    policy = replace(archive_options(here.settings).policy, **limits)
-    pruning = views.Pruning(await deletion.plan_prune(here.database, policy))
+    storage = services.archive
+    policy = replace(archive_options(services.settings).policy, **limits)
+    pruning = views.Pruning(await deletion.plan_prune(services.database, policy))
     if orphans:
-        pruning.orphans = await deletion.find_orphans(here.database, storage)
+        pruning.orphans = await deletion.find_orphans(services.database, storage)
     if dry_run:
         return pruning
     if pruning.orphans:
@@ -144,7 +139,7 @@ async def prune(
         if not yes:
             views.show_deletions(pruning.plan.delete, note)
         confirm(views.loss_question(pruning.losses), yes=yes)
-    pruning.done = await deletion.prune(here.database, storage, pruning.plan.delete)
+    pruning.done = await deletion.prune(services.database, storage, pruning.plan.delete)
     for orphan in pruning.orphans:
         await storage.delete(orphan.name)
     return pruning
@@ -170,7 +165,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class StorageRoute:
     """From where to where; `arrived` if the settings name the new place already."""
 
     source: str | Path
@@ -183,9 +178,9 @@ class Route:
 class Migration:
     """What a run did."""
 
-    route: Route
+    route: StorageRoute
     pages: MovedSegments
-    images: Moved
+    images: MigrationResult
     deleted: int | None
 
     @property
@@ -207,19 +202,19 @@ class Migration:
         }
 
 
-def route_of(settings: Settings, to: str) -> Route:
+def route_of(settings: Settings, to: str) -> StorageRoute:
     """Refused where both ends are one place: a source that is deleted would be the only copy."""
     options = archive_options(settings)
     target = place_of(to, settings)
     name = place_name(target)
     if not is_same_place(target, options.place):
-        return Route(options.place, target, name, arrived=False)
+        return StorageRoute(options.place, target, name, arrived=False)
     if options.old_place is None or is_same_place(options.old_place, target):
         raise InvalidInput(
             f"the archive is at {target} already",
             hint="Set archive_old_url to the place where it was before.",
         )
-    return Route(options.old_place, target, name, arrived=True)
+    return StorageRoute(options.old_place, target, name, arrived=True)
 
 
 def _show_migration(done: Migration) -> None:
@@ -227,8 +222,8 @@ def _show_migration(done: Migration) -> None:
         say(f"{name}: rows refer to it, and it is in neither place", "red")
     pages, images = done.pages, done.images
     say(
-        f"{counted(pages.copied, 'segment')} ({size_in_words(pages.bytes)}) and"
-        f" {counted(images.copied, 'image')} ({size_in_words(images.bytes)}) copied to"
+        f"{counted(pages.copied, 'segment')} ({size_text(pages.bytes)}) and"
+        f" {counted(images.copied, 'image')} ({size_text(images.bytes)}) copied to"
         f" {done.route.target}; {pages.found + images.found} were there already."
     )
     if done.deleted is not None:
@@ -252,7 +247,7 @@ def _show_migration(done: Migration) -> None:
     succeeded=lambda migration: not migration.missing,
 )
 async def migrate(
-    here: CommandContext,
+    services: CommandServices,
     to: Annotated[
         str, typer.Option("--to", help="s3://BUCKET/FOLDER, a folder, or `local`.", metavar="PLACE")
     ],
@@ -263,7 +258,7 @@ async def migrate(
     Forager keeps working. An interrupted run resumes where it stopped; another run copies what was
     added since. Nothing is deleted without --delete-source.
     """
-    route = route_of(here.settings, to)
+    route = route_of(services.settings, to)
     if delete_source and not route.arrived:
         raise NotAllowed(
             "responses are still read from the old place alone",
@@ -271,12 +266,12 @@ async def migrate(
         )
     source, target = open_storage(route.source), open_storage(route.target)
     old_images, new_images = image_files_at(route.source), image_files_at(route.target)
-    pages = Move(here.database, source, target, route.name)
+    pages = StorageMove(services.database, source, target, route.name)
     await pages.recheck()
-    with here.steps("segments", await pages.count()) as steps:
+    with services.steps("segments", await pages.count()) as steps:
         moved = await pages.run(steps.show)
-    images = ImageMove(here.database, old_images, new_images, route.name)
-    with here.steps("images", await images.count()) as steps:
+    images = ImageMove(services.database, old_images, new_images, route.name)
+    with services.steps("images", await images.count()) as steps:
         moved_images = await images.run(steps.show)
     deleted = None
     if delete_source:

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from forager.amounts import size_in_words
+from forager.amounts import size_text
 from forager.cli.output import (
     Columns,
     clean,
     counted,
     duration,
     note,
-    plain,
     say,
     show_facts,
     write,
@@ -24,10 +23,10 @@ from forager.cli.output import (
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.archive.audit import CheckedRecord, Finding
-    from forager.archive.deletion import Pruned
+    from forager.archive.audit import AuditedSegment
+    from forager.archive.deletion import DeletionResult
     from forager.archive.reader import ArchivedResponse
-    from forager.archive.retention import Deletion, Plan, SegmentRow
+    from forager.archive.retention import Deletion, RetentionPlan, SegmentRow
     from forager.archive.storage import StoredSegment
 
 
@@ -35,7 +34,7 @@ def show_segment(row: SegmentRow) -> None:
     facts = {
         "segment": row.name,
         "state": _state(row),
-        "size": size_in_words(row.bytes),
+        "size": size_text(row.bytes),
         "records": row.records,
         "references": row.references,
         "job": row.job_id,
@@ -55,7 +54,7 @@ def _state(row: SegmentRow) -> str:
 
 SEGMENT_COLUMNS: Columns = {
     "segment": "name",
-    "size>": lambda row: size_in_words(row.bytes),
+    "size>": lambda row: size_text(row.bytes),
     "records>": "records",
     "references>": "references",
     "age": lambda row: duration(max(0.0, (datetime.now(UTC) - row.written_at).total_seconds())),
@@ -64,80 +63,12 @@ SEGMENT_COLUMNS: Columns = {
 }
 
 
-@dataclass(slots=True)
-class Audit:
-    """What was found, and what was done about it."""
-
-    findings: list[Finding]
-    repaired: dict[str, list[str]] = field(default_factory=dict)
-
-    @property
-    def repairable(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.can_be_repaired]
-
-    @property
-    def failed(self) -> bool:
-        """Whether a response that rows refer to, or referred to before a repair, is lost."""
-        return any(not finding.ok for finding in self.findings)
-
-    def as_json(self) -> dict[str, Any]:
-        items = [
-            {
-                **plain(finding),
-                "troubles": [trouble.name.lower() for trouble in finding.troubles],
-                "broken": [str(ref) for ref in finding.broken],
-                "ok": finding.ok,
-                "mended": self.repaired.get(finding.segment, []),
-            }
-            for finding in self.findings
-        ]
-        return {"ok": not self.failed, "segments": items}
-
-    def show(self) -> None:
-        troubled = [finding for finding in self.findings if finding.troubles]
-        for segment, done in self.repaired.items():
-            say(f"{segment}: {', '.join(done)}")
-        show_findings([finding for finding in troubled if finding.segment not in self.repaired])
-        records = sum(finding.records for finding in self.findings)
-        segments = counted(len(self.findings), "segment")
-        note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with problems.")
-        if self.repairable and not self.repaired:
-            note("`forager archive verify --fix` repairs what can be repaired.")
-
-
-def show_findings(findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        for trouble in finding.troubles:
-            detail = f" ({finding.detail})" if finding.detail and trouble.name == "TORN" else ""
-            say(f"{finding.segment}: {trouble.value}{detail}", "" if trouble.harmless else "red")
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Records that were read."""
-
-    checked: Sequence[CheckedRecord]
-
-    @property
-    def failed(self) -> list[CheckedRecord]:
-        return [record for record in self.checked if record.problem]
-
-    def as_json(self) -> dict[str, Any]:
-        broken = [{"ref": str(record.ref), "problem": record.problem} for record in self.failed]
-        return {"ok": not broken, "read": len(self.checked), "broken": broken}
-
-    def show(self) -> None:
-        for record in self.failed:
-            say(f"{record.ref}: {record.problem}", "red")
-        note(f"{counted(len(self.checked), 'record')} read, {len(self.failed)} of them unreadable.")
-
-
-def repair_question(findings: Sequence[Finding]) -> str:
-    lost = sum(len(finding.broken) or finding.references for finding in findings if not finding.ok)
-    files = [finding for finding in findings if finding.troubles[0].name == "ORPHAN"]
-    size = size_in_words(sum(finding.bytes for finding in files))
+def repair_question(segments: Sequence[AuditedSegment]) -> str:
+    lost = sum(len(each.broken) or each.references for each in segments if not each.ok)
+    files = [each for each in segments if each.problems[0].name == "ORPHAN"]
+    size = size_text(sum(each.bytes for each in files))
     return (
-        f"Repair {counted(len(findings), 'segment')}? This deletes"
+        f"Repair {counted(len(segments), 'segment')}? This deletes"
         f" {counted(len(files), 'file')} ({size}) and {counted(lost, 'reference')}."
     )
 
@@ -146,8 +77,8 @@ def repair_question(findings: Sequence[Finding]) -> str:
 class Pruning:
     """What was planned, and what was done unless it was only asked for."""
 
-    plan: Plan
-    done: Pruned | None = None
+    plan: RetentionPlan
+    done: DeletionResult | None = None
     orphans: list[StoredSegment] = field(default_factory=list)
 
     @property
@@ -171,20 +102,20 @@ def show_pruning(pruning: Pruning) -> None:
     deleted = pruning.plan.delete if done is None else done.deleted
     show_deletions(deleted)
     for deletion in pruning.plan.kept:
-        note(f"kept, though {deletion.reason.value}: {_deletion_in_words(deletion)}")
+        note(f"kept, though {deletion.reason.value}: {_deletion_text(deletion)}")
     for deletion in done.spared if done else []:
         note(f"spared, as it is in use now: {deletion.segment.name}")
     for orphan in pruning.orphans:
-        say(f"{orphan.name} ({size_in_words(orphan.size)}): unknown to the database")
+        say(f"{orphan.name} ({size_text(orphan.size)}): unknown to the database")
     freed = [d.segment.bytes for d in deleted] + [orphan.size for orphan in pruning.orphans]
-    size = size_in_words(sum(freed))
+    size = size_text(sum(freed))
     verb = "would be deleted" if done is None else "deleted"
     note(f"{counted(len(freed), 'segment')} ({size}) {verb}.")
 
 
 def show_deletions(deletions: Sequence[Deletion], show: Callable[[str], None] = say) -> None:
     for deletion in deletions:
-        show(f"{_deletion_in_words(deletion)}: {deletion.reason.value}")
+        show(f"{_deletion_text(deletion)}: {deletion.reason.value}")
 
 
 def loss_question(losses: Sequence[Deletion]) -> str:
@@ -196,14 +127,14 @@ def loss_question(losses: Sequence[Deletion]) -> str:
 
 
 def orphan_question(orphans: Sequence[StoredSegment]) -> str:
-    size = size_in_words(sum(orphan.size for orphan in orphans))
+    size = size_text(sum(orphan.size for orphan in orphans))
     return f"Delete {counted(len(orphans), 'file')} ({size}) that are unknown to this database?"
 
 
-def _deletion_in_words(deletion: Deletion) -> str:
+def _deletion_text(deletion: Deletion) -> str:
     segment = deletion.segment
     references = counted(segment.references, "reference")
-    return f"{segment.name} ({size_in_words(segment.bytes)}, {references})"
+    return f"{segment.name} ({size_text(segment.bytes)}, {references})"
 
 
 def _deletion_as_json(deletion: Deletion) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from forager.cli import output
 from forager.cli.options import AsJson, Yes, argument, flags_of
 from forager.cli.output import counted
 from forager.cli.running import confirm
+from forager.cli.steps import Steps
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -48,6 +51,52 @@ def current(context: typer.Context, as_json: AsJson = False) -> None:
     output.say(f"database {found or 'empty'}, this Forager {schema.SCHEMA_VERSION}")
     if found != schema.SCHEMA_VERSION:
         output.note("`forager db upgrade` brings the database to this Forager's version.")
+
+
+@app.command()
+def url(context: typer.Context) -> None:
+    """Print the connection string of the database. It contains the password, if there is one."""
+    with _server_url(context) as found:
+        output.say(found)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def psql(
+    context: typer.Context,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[PSQL ARGUMENT]...", help="Passed to psql.")
+    ] = None,
+) -> None:
+    """Open psql on the database, for example with -c "SELECT * FROM documents_active".
+
+    The psql of the embedded server is used, or the one of the system.
+    """
+    from forager.db import schema
+    from forager.db.clients import bundled_client, client_environment, installed_client
+
+    with _server_url(context) as url:
+        if schema.current_version(url) is None:
+            schema.ensure_current(url)
+        program = bundled_client("psql") or installed_client("psql")
+        if program is None:
+            raise InvalidInput(
+                f"psql is not installed. The database is {url}",
+                hint="Install the client programs of PostgreSQL: apt install postgresql-client",
+            )
+        with _interrupts_for_psql():
+            command = [program, *(arguments or ())]
+            done = subprocess.run(command, env=client_environment(url), check=False)
+    raise typer.Exit(done.returncode)
+
+
+@contextmanager
+def _interrupts_for_psql() -> Iterator[None]:
+    """Ctrl-C cancels a query of psql, which continues."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @app.command()
@@ -121,7 +170,7 @@ def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> 
 @contextmanager
 def _progress() -> Iterator[Progress]:
     """Show each step of a backup, and how many files it has copied."""
-    with output.Steps("") as steps:
+    with Steps("") as steps:
         yield lambda step, files: steps.show(files, what=step)
 
 

@@ -12,17 +12,14 @@ import typer
 from forager.cli import output
 from forager.cli.failures import FAILED
 from forager.cli.options import AsJson, flags_of, switch
-from forager.cli.output import Steps, clean
+from forager.cli.reports import show_finding
+from forager.cli.steps import Steps
 from forager.errors import InvalidInput
 from forager.permissions import private_opener
 
 if TYPE_CHECKING:
-    from forager.doctor.check import Check
+    from forager.checks import Report, Result
     from forager.jobs.job import Job
-
-
-STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-COLUMN = 18
 
 
 def doctor(
@@ -34,38 +31,40 @@ def doctor(
 
     Each problem is shown with its impact and the next step.
     """
-    checks = _examine(context, job=job, as_json=as_json)
-    failed = any(check.level == "fail" for check in checks)
+    report = _examine(context, job=job, as_json=as_json)
     if as_json:
-        output.show_json({"items": checks, "next_cursor": None, "ok": not failed})
-    if failed:
+        output.show_json(report)
+    if not report.ok:
         raise typer.Exit(FAILED)
 
 
-def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]:
-    from forager.doctor.check import SETTINGS, failed_with
+def _examine(context: typer.Context, *, job: bool, as_json: bool) -> Report:
+    from forager.checks import Check, Examination, Finding, Topic, failed_with
     from forager.doctor.examination import examine
 
-    try:
-        settings = flags_of(context).load()
-    except InvalidInput as error:
-        wrong = SETTINGS.found(failed_with(error))
-        if not as_json:
-            _show(wrong)
-        return [wrong]
+    def settings_finding(result: Result) -> Finding:
+        impact = "An invalid setting does not have the intended effect."
+        return Check("settings", Topic.MACHINE, impact, lambda: result).finding(result)
+
     with Steps("job", 100, shown=not as_json) as steps:
 
         def watch(job: Job) -> None:
             steps.show(job.progress_percentage, what=f"job {job.shown_status}")
 
-        def report(check: Check) -> None:
+        def show(finding: Finding) -> None:
             steps.stop()
             if not as_json:
-                _show(check)
+                show_finding(finding)
 
-        well = SETTINGS.found(_where_from(context))
-        report(well)
-        return [well, *asyncio.run(examine(settings, report, watch=watch if job else None))]
+        examination = Examination(show)
+        try:
+            settings = flags_of(context).load()
+        except InvalidInput as error:
+            examination.add(settings_finding(failed_with(error)))
+        else:
+            examination.add(settings_finding(_where_from(context)))
+            asyncio.run(examine(settings, examination, watch=watch if job else None))
+        return examination.report()
 
 
 def _where_from(context: typer.Context) -> str:
@@ -77,19 +76,6 @@ def _where_from(context: typer.Context) -> str:
         if origin is not Origin.DEFAULT
     ]
     return f"{len(own)} set: {', '.join(own)}" if own else "all defaults"
-
-
-def _show(check: Check) -> None:
-    from rich.text import Text
-
-    console = output.console()
-    line = Text.assemble(
-        (f"{check.level:<6}", STYLES[check.level]), f"{check.name:<{COLUMN}}", clean(check.finding)
-    )
-    console.print(line, soft_wrap=True)
-    for words, style in ((check.why, "dim"), (check.advice, "bold")):
-        if words:
-            console.print(Text(f"{'':<{6 + COLUMN}}{clean(words)}", style=style), soft_wrap=True)
 
 
 def support_bundle(
@@ -134,7 +120,7 @@ def config() -> None:
 def show(context: typer.Context, as_json: AsJson = False) -> None:
     """Show every setting, its value, and where it came from. Passwords are masked."""
     from forager.settings import config_file
-    from forager.settings.loading import setting_words, shown_settings
+    from forager.settings.loading import setting_text, shown_settings
 
     flags = flags_of(context)
     shown = shown_settings(flags.load(quiet=False), flags.given)
@@ -146,7 +132,7 @@ def show(context: typer.Context, as_json: AsJson = False) -> None:
     output.show_table(
         {"SETTING": {}, "VALUE": {"overflow": "fold", "no_wrap": False}, "FROM": {}},
         [
-            (item.name, setting_words(item.value), (item.origin, ORIGIN_STYLES[item.origin]))
+            (item.name, setting_text(item.value), (item.origin, ORIGIN_STYLES[item.origin]))
             for item in shown
         ],
     )

@@ -14,7 +14,7 @@ from forager.cli.output import note, write
 from forager.cli.running import run_until_stopped
 from forager.cli.system.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
-from forager.mcp.transports import Client, client_config
+from forager.mcp.transports import McpClient, client_config
 
 if TYPE_CHECKING:
     from forager.settings import Settings
@@ -37,12 +37,12 @@ def up(
     """Run everything on this machine.
 
     This starts the database (unless one is configured), a worker for jobs and tasks, the
-    scheduler, the API and the dashboard.
+    scheduler, and, in a process of their own, the API and the dashboard.
     """
     settings = flags_of(context).load(
         quiet=False, worker_capacity=capacity, api_host=host, api_port=port
     )
-    asyncio.run(run_worker(settings, name="up", more=[ServerPart(settings)] if api else []))
+    asyncio.run(run_worker(settings, name="up", api=api))
 
 
 def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
@@ -82,7 +82,7 @@ class ServerPart:
         self._stopping.set()
 
     async def run(self) -> None:
-        """As a part of a worker: if it cannot listen, the other parts keep running."""
+        """Beside a worker: if it cannot listen, that is no error."""
         from forager.logs import get_logger
 
         try:
@@ -113,7 +113,11 @@ class ServerPart:
                 extend=dashboard,
                 beside=mcp_endpoint,
             )
-            await (serving if on_signal is None else run_until_stopped(serving, on_signal))
+            if on_signal is None:
+                await serving
+            else:
+                grace = settings.shutdown_grace
+                await run_until_stopped(serving, on_signal, grace=grace)
 
     def _note_address(self, address: str) -> None:
         if sys.stderr is not None and sys.stderr.isatty():
@@ -125,7 +129,7 @@ GLOBAL_FLAGS = ("home", "database_url")
 
 def mcp(
     context: typer.Context,
-    print_config: Client | None = option("Print the configuration for this client, and exit."),
+    print_config: McpClient | None = option("Print the configuration for this client, and exit."),
     read_only: bool = switch("Offer no tool that starts a crawl.", "--read-only"),
 ) -> None:
     """Serve the Model Context Protocol on standard input and output.

@@ -11,20 +11,20 @@ import typer
 
 from forager.cli.options import AsJson, Capacity, flags_of, option
 from forager.cli.output import counted, note, say, show_json
-from forager.cli.running import CommandContext, run_until_stopped, with_services
+from forager.cli.running import CommandServices, run_until_stopped, with_services
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from forager.db.database import Database
-    from forager.jobs.job import Recovered
+    from forager.jobs.job import Job
     from forager.services.service import Service
     from forager.settings import Settings
     from forager.tasks.task import RecoveredTask
 
 
-class Part(Protocol):
+class WorkerPart(Protocol):
     """A part of a worker that runs until it is stopped."""
 
     def stop(self) -> None: ...
@@ -81,9 +81,9 @@ async def run_worker(
     name: str,
     jobs: bool = True,
     tasks: bool = True,
-    more: Sequence[Part] = (),
+    api: bool = False,
 ) -> None:
-    """Work until stopped, with `more` parts beside the work."""
+    """Work until stopped, with the `api` in another process beside the work."""
     from forager.background import background_services
     from forager.db.database import open_database
     from forager.logs import get_logger
@@ -92,7 +92,7 @@ async def run_worker(
     async with open_database(
         settings, name=f"forager {name}", max_size=12, linger=False
     ) as database:
-        parts = [*_parts(database, settings, jobs=jobs, tasks=tasks), *more]
+        parts = _parts(database, settings, jobs=jobs, tasks=tasks, api=api)
 
         def stop() -> None:
             log.info("stopping: work is committed and given back; Ctrl-C again stops at once")
@@ -102,16 +102,20 @@ async def run_worker(
         if sys.stderr is not None and sys.stderr.isatty():
             note(welcome(settings, name))
         async with background_services(database, settings, command=name):
-            await run_until_stopped(_run_together(parts), stop)
+            grace = settings.shutdown_grace
+            await run_until_stopped(_run_together(parts), stop, grace=grace)
 
 
-def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
+def _parts(
+    database: Database, settings: Settings, *, jobs: bool, tasks: bool, api: bool
+) -> list[WorkerPart]:
+    from forager.cli.system.api_process import ApiPart
     from forager.jobs.supervisor import Supervisor
     from forager.render.finding import find_browser
     from forager.settings import Dispatch
     from forager.tasks.workers.supervisor import TaskSupervisor
 
-    parts: list[Part] = []
+    parts: list[WorkerPart] = []
     if jobs:
         renders = find_browser(settings).path is not None
         parts.append(Supervisor(database, settings, renders=renders))
@@ -119,10 +123,12 @@ def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -
         by_celery = settings.dispatch is Dispatch.CELERY
         program = "forager.dispatch" if by_celery else "forager.tasks"
         parts.append(TaskSupervisor(database, settings, program))
+    if api:
+        parts.append(ApiPart(database, settings))
     return parts
 
 
-async def _run_together(parts: Sequence[Part]) -> None:
+async def _run_together(parts: Sequence[WorkerPart]) -> None:
     """Run all parts to their end. If one fails, the others are stopped first."""
     running = [asyncio.ensure_future(part.run()) for part in parts]
     try:
@@ -146,6 +152,8 @@ def welcome(settings: Settings, name: str) -> str:
     )
 
 
+RECOVERED_COLUMNS = ("id", "status", "retry_count", "max_retries", "runner_losses")
+
 Once = Annotated[bool, typer.Option("--once", help="Run once and exit.")]
 
 
@@ -155,7 +163,9 @@ def scheduler(context: typer.Context, once: Once = False, as_json: AsJson = Fals
 
     if not once:
         return _run_services(context, "scheduler", scheduler_services)
-    tick = with_services(context, lambda here: Scheduler(here.database, here.settings).run_once())
+    tick = with_services(
+        context, lambda services: Scheduler(services.database, services.settings).run_once()
+    )
     if as_json:
         return show_json(tick)
     if not tick.led:
@@ -169,7 +179,8 @@ def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False
         return _run_services(context, "watchdog", _watching)
     jobs, tasks = with_services(context, _recover)
     if as_json:
-        return show_json({"items": jobs, "next_cursor": None, "tasks": tasks})
+        shown = [{name: getattr(job, name) for name in RECOVERED_COLUMNS} for job in jobs]
+        return show_json({"items": shown, "next_cursor": None, "tasks": tasks})
     for job in jobs:
         say(f"{job.id} is {job.status}, retry {job.retry_count} of {job.max_retries}")
     for task in tasks:
@@ -179,11 +190,11 @@ def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False
     return None
 
 
-async def _recover(here: CommandContext) -> tuple[list[Recovered], list[RecoveredTask]]:
+async def _recover(services: CommandServices) -> tuple[list[Job], list[RecoveredTask]]:
     from forager.jobs.watchdog import Watchdog
     from forager.tasks.workers.recovery import TaskRecovery
 
-    both = (here.database, here.settings)
+    both = (services.database, services.settings)
     return await asyncio.gather(Watchdog(*both).check_twice(), TaskRecovery(*both).check_twice())
 
 
@@ -228,6 +239,7 @@ def _run_services(
             identity = identify(command, process_name())
             services = make(database, settings, identity.id)
             async with run_services(database, settings, identity, services):
-                await run_until_stopped(until_stopped(), stopping.set)
+                grace = settings.shutdown_grace
+                await run_until_stopped(until_stopped(), stopping.set, grace=grace)
 
     asyncio.run(work())

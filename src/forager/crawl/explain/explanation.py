@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
+from forager.amounts import rounded_time
 from forager.archive.storage import Storage
 from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions, crawl_options
 from forager.crawl.rendering import domain_of
-from forager.crawl.report import rounded_time, workers_awaited
+from forager.crawl.report import workers_awaited
 from forager.crawl.settlement import Outcome, PastOutcome, UrlRecord
 from forager.db.database import Connection, Database
 from forager.documents.page import CarriedPage
 from forager.documents.store import reads
+from forager.documents.visibility import PageVisibility, page_visibility
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.urls import (
-    NormalisedUrl,
+    NormalizedUrl,
     Refusal,
-    explain_normalisation,
-    normalise,
+    explain_normalization,
+    normalize,
     with_scheme,
 )
 from forager.fetch.response import agent_header
@@ -37,10 +41,13 @@ from forager.settings.crawling import RenderMode
 from forager.tasks.service import Tasks
 
 if TYPE_CHECKING:
-    from forager.documents.check import PageContent
+    from forager.documents.archived import PageContent
 
 NEAR_SHOWN = 5
-RECENT_CRAWLS = 50
+# of each source
+RECENT_CRAWLS = 10
+# crawls of other hosts in which a URL may wait: their frontiers have no index by URL
+_READ_FRONTIERS = 50
 MAX_ANCESTORS = 200
 NEVER_SEEN = "never seen"
 
@@ -58,7 +65,7 @@ class TrackedAs:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RedirectStep:
     """One URL on the way to another, and what led to it."""
 
     url: str
@@ -83,6 +90,8 @@ class Explanation:
     verdict: str = NEVER_SEEN
     reason: str | None = None
     words: str
+    # whether readers find the page, since when, and why not
+    publication: PageVisibility
     duplicate_of: str | None = None
     # the previous version, if the page failed in this crawl and is kept
     carried_over: CarriedPage | None = None
@@ -94,7 +103,7 @@ class Explanation:
     # pages of the same crawl with nearly the same text, which are kept as well
     near_duplicates: NearDuplicates | None = None
     # from a seed to this URL
-    found_by: list[Step] = field(default_factory=list)
+    found_by: list[RedirectStep] = field(default_factory=list)
     # whether it would be fetched now, by the rules of that crawl
     outlook: Outlook
     # how the newest crawls have settled it, the newest first
@@ -118,15 +127,17 @@ async def explain(
     With an archive, the page is read again to say what extraction leaves out of it.
     """
     given = with_scheme(url)
-    normalised = normalise(given)
+    normalised = normalize(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
     key = url_key(normalised)
     async with database.connection() as connection:
-        recent = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
-        jobs = [job_id] if job_id else recent
-        record = await store.select_settled(connection, jobs, key)
-        record = record or await store.select_pending(connection, jobs, key)
+        crawls = await store.select_recent_crawls(connection, user_id, per_source=RECENT_CRAWLS)
+        recent = [crawl for crawl, _ in crawls]
+        # those of sources on the host of the URL come first
+        jobs = [job_id] if job_id else _near_first(crawls, normalised)
+        record = await store.select_settled(connection, [job_id] if job_id else recent, key)
+        record = record or await store.select_pending(connection, jobs[:_READ_FRONTIERS], key)
         history = await store.select_history(connection, recent, key)
         facts = await _facts(connection, record, key) if record else {}
     task = await _tracked_as(database, queue.settings, normalised)
@@ -135,18 +146,21 @@ async def explain(
     elif task is None:
         job_id = next(iter(jobs), None)
     job = await queue.get(job_id) if job_id else None
+    facts["publication"] = await _publication(
+        database, key, record, job if record else None, user_id
+    )
     options = _options(job)
     waits = await _waits(database, job)
     if record and job:
         facts["rendering"] = await _rendering(database, record, options)
-        facts["words"] = _words(record, job, waits)
+        facts["words"] = _message(record, job, waits)
     else:
         facts["words"] = _why_never_seen(normalised, job, waits, is_tracked=task is not None)
     agent = agent_header(queue.settings, options.user_agent if options else None)
     return Explanation(
         url=url,
         normalised=normalised,
-        steps=explain_normalisation(given),
+        steps=explain_normalization(given),
         job_id=job_id,
         outlook=await outlook(database, normalised, agent=agent, options=options),
         history=history,
@@ -154,6 +168,12 @@ async def explain(
         content=await _content(database, archive, normalised),
         **facts,
     )
+
+
+def _near_first(crawls: Sequence[tuple[UUID, str]], url: NormalizedUrl) -> list[UUID]:
+    """The crawls whose source begins on the host of a URL, then the others; newest first."""
+    host = urlsplit(url).netloc
+    return [crawl for crawl, _ in sorted(crawls, key=lambda each: urlsplit(each[1]).netloc != host)]
 
 
 async def _facts(connection: Connection, record: UrlRecord, key: bytes) -> dict[str, Any]:
@@ -176,12 +196,41 @@ async def _facts(connection: Connection, record: UrlRecord, key: bytes) -> dict[
         "attempts": record.attempts,
         "carried_over": carried,
         "near_duplicates": NearDuplicates(pages, urls) if pages else None,
-        "found_by": [Step(*step) for step in [*reversed(ancestors), (record.url, record.via)]],
+        "found_by": [
+            RedirectStep(*step) for step in [*reversed(ancestors), (record.url, record.via)]
+        ],
     }
 
 
+async def _publication(
+    database: Database,
+    key: bytes,
+    record: UrlRecord | None,
+    job: Job | None,
+    user_id: UUID | None,
+) -> PageVisibility:
+    return await database.run(
+        page_visibility,
+        key,
+        source_id=None if job is None else job.source_id,
+        job_id=None if job is None else job.id,
+        user_id=user_id,
+        otherwise=_why_not_listed(record),
+    )
+
+
+def _why_not_listed(record: UrlRecord | None) -> str:
+    if record is None:
+        return "no crawl has found it"
+    if record.outcome == "pending":
+        return "it has not been fetched"
+    if record.duplicate_of is not None:
+        return f"it is a duplicate of {record.duplicate_of}"
+    return f"{record.outcome} ({record.reason})" if record.reason else "its page is no longer kept"
+
+
 async def _tracked_as(
-    database: Database, settings: Settings, url: NormalisedUrl
+    database: Database, settings: Settings, url: NormalizedUrl
 ) -> TrackedAs | None:
     try:
         report = await Tasks(database, settings).report(url)
@@ -202,11 +251,11 @@ async def _tracked_as(
 
 
 async def _content(
-    database: Database, archive: Storage | None, url: NormalisedUrl
+    database: Database, archive: Storage | None, url: NormalizedUrl
 ) -> PageContent | None:
     if archive is None:
         return None
-    from forager.documents.check import explain_content  # most explanations read no page
+    from forager.documents.archived import explain_content  # most explanations read no page
 
     return await explain_content(database, archive, url_key(url))
 
@@ -223,14 +272,14 @@ async def _waits(database: Database, job: Job | None) -> str | None:
         return (await workers_awaited(connection, [job]))[job.id]
 
 
-def _words(record: UrlRecord, job: Job, waits: str | None) -> str:
+def _message(record: UrlRecord, job: Job, waits: str | None) -> str:
     if record.outcome == "pending":
         if waits:
             return f"the crawl is {waits}"
         if job.stop_reason:
             return f"the crawl stopped ({job.stop_reason}) before it reached this URL"
         if record.not_before is not None:
-            return _words_of_retry(record.attempts, record.not_before)
+            return _retry_message(record.attempts, record.not_before)
         return "it is waiting for its turn"
     if record.detail:
         return record.detail
@@ -253,7 +302,7 @@ async def _rendering(
 
 
 def _why_never_seen(
-    url: NormalisedUrl, job: Job | None, waits: str | None, *, is_tracked: bool
+    url: NormalizedUrl, job: Job | None, waits: str | None, *, is_tracked: bool
 ) -> str:
     if job is None:
         return "only its task visits it" if is_tracked else "there has been no crawl yet"
@@ -262,13 +311,13 @@ def _why_never_seen(
         return f"job {job.id} is not a crawl"
     rule = scope_of(options).refusal(url)
     if rule is not None:
-        return f"it would not be crawled: {rule.words}"
+        return f"it would not be crawled: {rule.message}"
     if waits and job.started_at is None:
         return f"the crawl has not started: it is {waits}"
     return "no page that the crawl has read leads to it"
 
 
-def _words_of_retry(attempts: int, not_before: datetime) -> str:
+def _retry_message(attempts: int, not_before: datetime) -> str:
     """A retry that is due waits for its turn: no time in the past is shown."""
     seconds = (not_before - datetime.now(UTC)).total_seconds()
     times = "once" if attempts == 1 else f"{attempts} times"

@@ -13,8 +13,8 @@ from forager.crawl.report import CrawlWait
 from forager.db.database import Database
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
-from forager.extract.urls import NormalisedUrl
-from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
+from forager.extract.urls import NormalizedUrl
+from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.domains import Domain
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store
@@ -22,7 +22,7 @@ from forager.fetch.robots.gate import origin_of
 from forager.fetch.robots.rules import Robots
 
 
-class Answer(StrEnum):
+class CheckAnswer(StrEnum):
     YES = "yes"
     LATER = "later"
     UNKNOWN = "unknown"
@@ -30,11 +30,11 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RuleCheck:
     """One check before a URL is fetched, and its result."""
 
     name: str
-    answer: Answer
+    answer: CheckAnswer
     words: str
 
 
@@ -42,15 +42,15 @@ class Check:
 class Outlook:
     """All checks, in the order of a crawl; the strictest result decides."""
 
-    answer: Answer
+    answer: CheckAnswer
     words: str
-    checks: list[Check]
+    checks: list[RuleCheck]
     # None: nothing is known of its host
     domain: str | None
 
 
 async def outlook(
-    database: Database, url: NormalisedUrl, *, agent: str, options: CrawlOptions | None
+    database: Database, url: NormalizedUrl, *, agent: str, options: CrawlOptions | None
 ) -> Outlook:
     """`options` are those of the crawl that it is judged by; without one, what always counts."""
     is_ignored = options is not None and options.ignore_robots
@@ -63,85 +63,87 @@ async def outlook(
         _host(domain),
         _budget(url, domain, options, robots_delay),
     ]
-    decisive = max(checks, key=lambda check: list(Answer).index(check.answer))
+    decisive = max(checks, key=lambda check: list(CheckAnswer).index(check.answer))
     return Outlook(
-        decisive.answer, _in_words(decisive), checks, domain.domain_name if domain else None
+        decisive.answer, _outlook_message(decisive), checks, domain.domain_name if domain else None
     )
 
 
-def _in_words(check: Check) -> str:
+def _outlook_message(check: RuleCheck) -> str:
     match check.answer:
-        case Answer.YES:
+        case CheckAnswer.YES:
             return "It would be fetched."
-        case Answer.NO:
+        case CheckAnswer.NO:
             return f"It would not be fetched: {check.words}."
-        case Answer.LATER:
+        case CheckAnswer.LATER:
             return f"It would have to wait: {check.words}."
-        case Answer.UNKNOWN:
+        case CheckAnswer.UNKNOWN:
             return f"It depends: {check.words}."
 
 
-def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | None) -> Check:
+def _address(url: NormalizedUrl, options: CrawlOptions | None, domain: Domain | None) -> RuleCheck:
     private = (options.allow_private if options else False) or bool(domain and domain.allow_private)
     name = host_name(host_of(url))
     try:
         GuardPolicy(allow_private=private).check_unresolved(name)
     except GiveUp as error:
-        return Check("address", Answer.NO, error.message)
-    words = "private addresses are allowed" if private else f"{name} is not known to be private"
-    return Check("address", Answer.YES, words)
+        return RuleCheck("address", CheckAnswer.NO, error.message)
+    message = "private addresses are allowed" if private else f"{name} is not known to be private"
+    return RuleCheck("address", CheckAnswer.YES, message)
 
 
-def _scope(url: NormalisedUrl, options: CrawlOptions) -> Check:
+def _scope(url: NormalizedUrl, options: CrawlOptions) -> RuleCheck:
     rule = scope_of(options).refusal(url)
     if rule is not None:
-        return Check("scope", Answer.NO, rule.words)
-    return Check("scope", Answer.YES, f"within the crawl's scope ({options.scope})")
+        return RuleCheck("scope", CheckAnswer.NO, rule.message)
+    return RuleCheck("scope", CheckAnswer.YES, f"within the crawl's scope ({options.scope})")
 
 
 async def _robots(
-    database: Database, url: NormalisedUrl, agent: str, *, ignored: bool
-) -> tuple[Check, float | None]:
+    database: Database, url: NormalizedUrl, agent: str, *, ignored: bool
+) -> tuple[RuleCheck, float | None]:
     """The check of robots.txt, and the delay between requests that it asks for."""
     origin = origin_of(url)
     kept, now = await database.run(robots_store.select_robots, origin)
     if ignored:
-        return Check("robots", Answer.YES, "the crawl ignores robots.txt"), None
+        return RuleCheck("robots", CheckAnswer.YES, "the crawl ignores robots.txt"), None
     if kept is None:
-        words = f"{origin}/robots.txt is not known yet and would be asked for first"
-        return Check("robots", Answer.UNKNOWN, words), None
+        message = f"{origin}/robots.txt is not known yet and would be asked for first"
+        return RuleCheck("robots", CheckAnswer.UNKNOWN, message), None
     rules = kept.robots(now)
     if rules is None:
-        return Check("robots", Answer.LATER, kept.policy(now).reason), None
+        return RuleCheck("robots", CheckAnswer.LATER, kept.policy(now).reason), None
     return _by_rules(rules, url, agent), rules.crawl_delay(agent)
 
 
-def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:
+def _by_rules(rules: Robots, url: NormalizedUrl, agent: str) -> RuleCheck:
     found = rules.verdict(url, agent)
-    answer = Answer.YES if found.allowed else Answer.NO
+    answer = CheckAnswer.YES if found.allowed else CheckAnswer.NO
     if found.line is None:
-        return Check("robots", answer, "no robots.txt rule applies")
-    return Check("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
+        return RuleCheck("robots", answer, "no robots.txt rule applies")
+    return RuleCheck("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
 
 
-def _host(domain: Domain | None) -> Check:
+def _host(domain: Domain | None) -> RuleCheck:
     if domain is None:
-        return Check("host", Answer.YES, "no settings for its host, and no requests so far")
+        return RuleCheck(
+            "host", CheckAnswer.YES, "no settings for its host, and no requests so far"
+        )
     if not domain.is_active:
-        return Check("host", Answer.NO, f"{domain.domain_name} is disabled")
+        return RuleCheck("host", CheckAnswer.NO, f"{domain.domain_name} is disabled")
     if domain.blocked_until is not None:
         seconds = (domain.blocked_until - datetime.now(UTC)).total_seconds()
         wait = CrawlWait(f"rate-limited by {domain.domain_name} (Retry-After)", seconds)
-        return Check("host", Answer.LATER, wait.words)
-    return Check("host", Answer.YES, f"{domain.domain_name} is not rate-limited")
+        return RuleCheck("host", CheckAnswer.LATER, wait.message)
+    return RuleCheck("host", CheckAnswer.YES, f"{domain.domain_name} is not rate-limited")
 
 
 def _budget(
-    url: NormalisedUrl,
+    url: NormalizedUrl,
     domain: Domain | None,
     options: CrawlOptions | None,
     robots_delay: float | None,
-) -> Check:
+) -> RuleCheck:
     set_delay = domain.crawl_delay_seconds if domain else None
     asked_delay = options.delay if options else None
     host = domain.domain_name if domain else host_of(url)
@@ -152,8 +154,10 @@ def _budget(
         (options.concurrency if options else None) or DEFAULT_CONCURRENCY
     )
     delay = max(delay, robots_delay or 0.0) + slow
-    words = f"one request every {delay:.3g} s" if delay else "no delay between requests"
+    message = f"one request every {delay:.3g} s" if delay else "no delay between requests"
     if slow > 0:
-        words += f", including {slow:.3g} s of slow-down"
+        message += f", including {slow:.3g} s of slow-down"
     used = domain.connections if domain else 0
-    return Check("budget", Answer.YES, f"{words}; {used} of {allowed} connections are in use")
+    return RuleCheck(
+        "budget", CheckAnswer.YES, f"{message}; {used} of {allowed} connections are in use"
+    )

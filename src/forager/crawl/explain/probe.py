@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forager.crawl.job import open_gate
+from forager.crawl.gate import open_gate
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
 from forager.extract.page import PageFacts, extract_page
 from forager.fetch.failure import classify_status
+from forager.fetch.redirects import Hop, follow, page_url
 from forager.fetch.response import Request, Response, agent_header
 from forager.fetch.robots.gate import RobotsVerdict
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Hop, follow, page_url
 from forager.render.finding import browser_path
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
@@ -57,8 +57,8 @@ async def probe(
         rendered = None
         if render and failure is None:
             limits = RenderLimits.of(settings)
-            loader = ResourceLoader.of(gate, gate.check, limits)
-            async with Renderer(browser_path(settings), limits, user_agent=agent) as renderer:
+            loader = ResourceLoader.of(gate, gate.check, limits, user_agent=agent)
+            async with Renderer(browser_path(settings), limits) as renderer:
                 rendered = await renderer.render(response, loader, screenshot=screenshot)
     facts = None
     if body and failure is None and response.body:

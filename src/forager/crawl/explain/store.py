@@ -8,21 +8,27 @@ from uuid import UUID
 
 from forager.crawl.settlement import PastOutcome, UrlRecord
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples, Values
+from forager.db.rows import Rows, Tuples
 
 
 async def select_recent_crawls(
-    connection: Connection, user_id: UUID | None, *, limit: int
-) -> list[UUID]:
+    connection: Connection, user_id: UUID | None, *, per_source: int
+) -> list[tuple[UUID, str]]:
+    """The newest crawls of each source, newest first, and the URL at which its source begins."""
     of_user: LiteralString = "AND user_id = %(user_id)s" if user_id is not None else ""
-    return await Values(connection).all(
+    return await Tuples(connection).all(
         f"""
-        SELECT id FROM crawl_jobs
-         WHERE kind = 'crawl' {of_user}
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
+        SELECT j.id, coalesce(s.base_url, '')
+          FROM (SELECT id, source_id, created_at,
+                       row_number() OVER (PARTITION BY source_id
+                                          ORDER BY created_at DESC, id DESC) AS place
+                  FROM crawl_jobs
+                 WHERE kind = 'crawl' {of_user}) j
+          LEFT JOIN sources s ON s.id = j.source_id
+         WHERE j.place <= %(per_source)s
+         ORDER BY j.created_at DESC, j.id DESC
         """,
-        {"user_id": user_id, "limit": limit},
+        {"user_id": user_id, "per_source": per_source},
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 import orjson
@@ -15,14 +16,18 @@ from forager.documents.page import IndexedDocument
 from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
-from forager.metrics.recorded import EXTRACTION_SECONDS
+from forager.metrics.catalog import EXTRACTION_SECONDS
 from forager.processes.pool import SandboxPool
-from forager.processes.sandbox import SandboxLimits
+from forager.processes.sandbox import SandboxContext, SandboxLimits
+from forager.processes.serving import Response as Answer
 
 if TYPE_CHECKING:
     from forager.extract.content.repeated import Block
 
 MODULE = "forager.crawl.extraction.process"
+# more bytes of blocks, or of more pages, are not kept: they can be read again from the archive
+MAX_BLOCK_BYTES = 64 * 1024
+MAX_BLOCK_PAGES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +58,16 @@ class Extracted:
 
 
 class ExtractionPool:
-    """Pages in, facts out. A page that breaks a limit fails; its process is replaced.
+    """Processes that read the pages of all crawls of a runner; crawls take turns.
 
-    Processes start with the first page: a refresh in which nothing changed needs none.
+    A page that breaks a limit fails; its process is replaced. Processes start with the first page:
+    a refresh in which nothing changed needs none.
     """
 
-    def __init__(
-        self,
-        limits: SandboxLimits,
-        *,
-        seeds: tuple[str, ...],
-        scope: str,
-        agent: str,
-        documents: bool = True,
-        products: bool = False,
-        parser_modules: Sequence[str] = (),
-        repeated: dict[str, Any] | None = None,
-    ) -> None:
-        self._setup = {
-            "scope": scope,
-            "agent": agent,
-            "documents": documents,
-            "products": products,
-            "parser_modules": list(parser_modules),
-            "memory_mb": limits.memory_mb,
-        }
-        self._seeds = seeds
-        self._repeated: dict[str, Any] | None = repeated
-        self._sandboxes = SandboxPool(MODULE, self._argument(), limits)
+    def __init__(self, limits: SandboxLimits, parser_modules: Sequence[str] = ()) -> None:
+        argument = {"memory_mb": limits.memory_mb, "parser_modules": list(parser_modules)}
+        self._sandboxes = SandboxPool(MODULE, orjson.dumps(argument), limits)
+        self._numbers = count()
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,26 +75,75 @@ class ExtractionPool:
     async def __aexit__(self, *_: object) -> None:
         await self._sandboxes.close()
 
+    @property
+    def waiting(self) -> int:
+        """Pages that wait for a process."""
+        return self._sandboxes.waiting
+
+    def extractor(
+        self,
+        *,
+        seeds: Sequence[str],
+        scope: str,
+        agent: str,
+        documents: bool = True,
+        products: bool = False,
+        repeated: dict[str, Any] | None = None,
+    ) -> PageExtractor:
+        """The extraction of one crawl, with its parameters. Close it at the end of the crawl."""
+        context = SandboxContext(str(next(self._numbers)))
+        context.add(
+            {
+                "seeds": list(seeds),
+                "scope": scope,
+                "agent": agent,
+                "documents": documents,
+                "products": products,
+            }
+        )
+        extractor = PageExtractor(self._sandboxes, context)
+        if repeated is not None:
+            extractor.use_repeated(repeated)
+        return extractor
+
+
+class PageExtractor:
+    """Pages of one crawl in, facts out."""
+
+    def __init__(self, sandboxes: SandboxPool, context: SandboxContext) -> None:
+        self._sandboxes = sandboxes
+        self._context = context
+        # packed blocks of pages by the hash of their document; None if they are not wanted
+        self._blocks: dict[bytes, bytes] | None = None
+
+    def close(self) -> None:
+        self._sandboxes.forget(self._context)
+
     def add_seed(self, seed: str) -> None:
         """A new seed widens the scope, for all pages that are sent from now on."""
-        self._seeds = (*self._seeds, seed)
-        self._sandboxes.update({"seed": seed}, self._argument())
+        self._context.add({"seed": seed})
 
     def use_repeated(self, repeated: dict[str, Any]) -> None:
         """Remove repeated blocks of the source from all pages from now on."""
-        self._repeated = repeated
-        self._sandboxes.update({"repeated": repeated}, self._argument())
+        self._blocks = None
+        self._context.add({"repeated": repeated})
+
+    def keep_blocks(self) -> None:
+        """Keep the blocks of pages, until repeated ones are learned from them."""
+        self._blocks = {}
+
+    def kept_blocks(self, content_hash: bytes) -> list[Block] | None:
+        """The blocks of a page that was extracted by this run, if they were kept."""
+        packed = (self._blocks or {}).get(content_hash)
+        return None if packed is None else _unpack_blocks(packed)
 
     async def blocks_of(self, response: Response) -> list[Block]:
-        """The blocks of a page of a sample."""
-        from forager.extract.content.repeated import Block
-
+        """The blocks of an archived page of a sample."""
         header = _page_header(response)
-        answer, blobs = await self._sandboxes.request({**header, "sample": True}, response.body)
+        answer, blobs = await self._request({**header, "sample": True}, response.body)
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
-        blocks = [Block(*fields) for fields in orjson.loads(blobs[0])]
-        return [replace(block, links=tuple(block.links)) for block in blocks]
+        return _unpack_blocks(blobs[0])
 
     async def extract(
         self, response: Response, *, archive: bool = True, links: Sequence[str] = ()
@@ -125,17 +161,27 @@ class ExtractionPool:
             "at": time.time(),
             "archive": archive,
             "links": [scalar_values(link) for link in links],
+            "blocks": archive and self._blocks is not None,
         }
         await self._sandboxes.start()
         began = time.perf_counter()
-        answer, blobs = await self._sandboxes.request(header, response.body)
+        answer, blobs = await self._request(header, response.body)
         EXTRACTION_SECONDS.observe(time.perf_counter() - began, "page")
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
-        return _extracted(answer, blobs)
+        extracted = _extracted(answer, blobs)
+        self._keep(extracted.document, blobs[-1])
+        return extracted
 
-    def _argument(self) -> bytes:
-        return orjson.dumps({**self._setup, "seeds": self._seeds, "repeated": self._repeated})
+    def _keep(self, document: IndexedDocument | None, blocks: bytes) -> None:
+        if self._blocks is None or document is None or len(self._blocks) >= MAX_BLOCK_PAGES:
+            return
+        if 0 < len(blocks) <= MAX_BLOCK_BYTES:
+            self._blocks[document.content_hash] = blocks
+
+    async def _request(self, header: dict[str, Any], body: bytes) -> Answer:
+        context = self._context
+        return await self._sandboxes.request(header, body, context=context, user=context.key)
 
 
 def _page_header(response: Response) -> dict[str, Any]:
@@ -147,8 +193,17 @@ def _page_header(response: Response) -> dict[str, Any]:
     }
 
 
+def _unpack_blocks(packed: bytes) -> list[Block]:
+    from forager.extract.content.repeated import Block  # what reads pages is not for every runner
+
+    return [
+        Block(element, place, text, tuple(links), *verdicts)
+        for element, place, text, links, *verdicts in orjson.loads(packed)
+    ]
+
+
 def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
-    content_hash, frame, links, keys, outlinks, document = blobs
+    content_hash, frame, links, keys, outlinks, document, _ = blobs
     return Extracted(
         content_hash=content_hash or None,
         frame=frame or None,

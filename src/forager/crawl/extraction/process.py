@@ -11,7 +11,7 @@ gc.disable()  # until everything is imported, see `serve`
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -20,17 +20,17 @@ import orjson
 import zstandard
 from selectolax.lexbor import LexborHTMLParser
 
-from forager.archive.record import ResponseRecord, pack
-from forager.crawl.extraction.reading import document_of, pack_document
+from forager.archive.warc_record import ResponseRecord, pack
+from forager.crawl.extraction.reading import new_document, pack_document
 from forager.crawl.frontier.entry import links_as_text
-from forager.crawl.frontier.scope import Scope, ScopeMode
-from forager.extract.content.repeated import RepeatedBlocks, blocks_of
-from forager.extract.document import Reading, extract_reading
+from forager.crawl.frontier.scope import CrawlScope, ScopeMode
+from forager.extract.content.repeated import Block, RepeatedBlocks, blocks_of
+from forager.extract.document import ExtractedPage, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
-from forager.extract.urls import MAX_URL_LENGTH, NormalisedUrl, Refusal, normalise
+from forager.extract.urls import MAX_URL_LENGTH, NormalizedUrl, Refusal, normalize
 from forager.processes.serving import Response, limit_memory, serve
 
 MAX_KNOWN = 100_000
@@ -41,32 +41,33 @@ class Extractor:
 
     def __init__(
         self,
-        seeds: Iterable[str],
-        mode: str,
-        agent: str,
         *,
-        documents: bool = True,
-        products: bool = False,
-        repeated: dict[str, Any] | None = None,
+        seeds: Iterable[str],
+        scope: str,
+        agent: str,
+        documents: bool,
+        products: bool,
     ) -> None:
         # only the outer limits are asked here: which host a link leads to
-        self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
+        self._scope = CrawlScope([NormalizedUrl(seed) for seed in seeds], ScopeMode(scope))
         self._agent = agent
         self._documents = documents
-        self._products = products
-        self.use_repeated(repeated)
+        self.products = products
+        self._repeated: RepeatedBlocks | None = None
+        self._digest = ""
         self._compressor = zstandard.ZstdCompressor(level=3)
-        self._known: dict[str, _Link] = {}
+        # links that pages of the crawl have in common
+        self.known: dict[str, _Link] = {}
 
     def add_seed(self, seed: str) -> None:
         """The scope has become wider."""
-        self._scope.add_seed(NormalisedUrl(seed))
-        self._known.clear()
+        self._scope.add_seed(NormalizedUrl(seed))
+        self.known.clear()
 
-    def use_repeated(self, repeated: dict[str, Any] | None) -> None:
+    def use_repeated(self, repeated: dict[str, Any]) -> None:
         """Remove repeated blocks of the source from now on."""
-        self._repeated = None if repeated is None else RepeatedBlocks.from_json(repeated)
-        self._digest = "" if self._repeated is None else self._repeated.digest
+        self._repeated = RepeatedBlocks.from_json(repeated)
+        self._digest = self._repeated.digest
 
     def sample(self, request: dict[str, Any], body: bytes) -> Response:
         """The blocks of a page, from which repeated blocks are learned."""
@@ -74,16 +75,18 @@ class Extractor:
 
         _, content = read_page(body, request["url"], request["content_type"], (), self._agent)
         tokens = tokens_of(content)[0] if isinstance(content, LexborHTMLParser) else None
-        blocks = blocks_of(tokens) if tokens is not None else []
-        return {}, [orjson.dumps([astuple(block) for block in blocks])]
+        return {}, [_pack_blocks(blocks_of(tokens) if tokens is not None else [])]
 
     def extract(self, request: dict[str, Any], body: bytes) -> Response:
         headers = [(name, value) for name, value in request["headers"]]
         given = (body, request["url"], request["content_type"], headers, self._agent)
+        blocks: list[Block] = []
+        wants_blocks = request.get("blocks", False)
+        on_tokens = (lambda tokens: blocks.extend(blocks_of(tokens))) if wants_blocks else None
         reading = (
-            extract_reading(*given, self._repeated)
+            extract_reading(*given, self._repeated, on_tokens=on_tokens)
             if self._documents
-            else Reading(extract_page(*given), None)
+            else ExtractedPage(extract_page(*given), None)
         )
         facts = reading.facts
         links = self._split_links(facts, request.get("links", ()))
@@ -91,23 +94,22 @@ class Extractor:
         kept = links_as_text(links.follow, links.nofollow).encode()
         has_document = self._documents and facts.kind is not ContentKind.OTHER
         header = _header(facts, links)
-        header["is_product"] = self._products and _is_product_page(facts, body, headers)
+        header["is_product"] = self.products and _is_product_page(facts, body, headers)
         return header, [
             facts.content_hash or b"",
             pack(_record(request, headers, body)) if request["archive"] else b"",
             urls,
             b"".join([*links.follow.values(), *links.nofollow.values()]),
             self._compressor.compress(kept) if urls else b"",
-            pack_document(document_of(reading, self._digest)) if has_document else b"",
+            pack_document(new_document(reading, self._digest)) if has_document else b"",
+            _pack_blocks(blocks) if wants_blocks else b"",
         ]
 
     def _split_links(self, facts: PageFacts, more: Iterable[str] = ()) -> _Links:
         links = _Links()
-        if len(self._known) > MAX_KNOWN:
-            self._known.clear()
         routes = [(url, False) for each in more if (url := _route(each)) is not None]
         for given, unfollowed in (*facts.outlinks.links, *routes):
-            url, key, outside = self._known.get(given) or self._meet(given)
+            url, key, outside = self.known.get(given) or self._resolve(given)
             if outside is not None:
                 links.outside[outside] += 1
                 continue
@@ -122,18 +124,22 @@ class Extractor:
             links.follow.pop(facts.url, None)
         return links
 
-    def _meet(self, given: NormalisedUrl) -> _Link:
+    def _resolve(self, given: NormalizedUrl) -> _Link:
         url = _without_session(given)
         rule = self._scope.outside(url)
         outside = None if rule is None else rule.reason.value
-        link = self._known[given] = _Link(url, url_key(url), outside)
+        link = self.known[given] = _Link(url, url_key(url), outside)
         return link
+
+
+def _pack_blocks(blocks: list[Block]) -> bytes:
+    return orjson.dumps([astuple(block) for block in blocks])
 
 
 class _Link(NamedTuple):
     """A link as it was first met: without session id, with its key; `outside`: why not ours."""
 
-    url: NormalisedUrl
+    url: NormalizedUrl
     key: bytes
     outside: str | None
 
@@ -149,23 +155,23 @@ class _Links:
     sessions: int = 0
 
 
-def _route(url: str) -> NormalisedUrl | None:
+def _route(url: str) -> NormalizedUrl | None:
     """A route that a script knows, in its one spelling; a path behind # is part of it."""
     document, _, path = url.partition("#")
-    known = normalise(document)
+    known = normalize(document)
     if isinstance(known, Refusal):
         return None
     is_route = path.startswith(("/", "!/")) and len(known) + len(path) < MAX_URL_LENGTH
-    return NormalisedUrl(f"{known}#{path}") if is_route else known
+    return NormalizedUrl(f"{known}#{path}") if is_route else known
 
 
-def _without_session(url: NormalisedUrl) -> NormalisedUrl:
+def _without_session(url: NormalizedUrl) -> NormalizedUrl:
     """The URL itself if it has none, which is nearly always."""
     if "?" not in url and ";" not in url and "(" not in url:
         return url
     plain = without_session(url)
-    normalised = url if plain == url else normalise(plain)
-    return url if isinstance(normalised, Refusal) else normalised
+    normalized = url if plain == url else normalize(plain)
+    return url if isinstance(normalized, Refusal) else normalized
 
 
 def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
@@ -211,37 +217,64 @@ def _record(request: dict[str, Any], headers: list[tuple[str, str]], body: bytes
     )
 
 
+class Extractors:
+    """The extractors of all crawls that this process reads pages for."""
+
+    def __init__(self, parser_modules: Sequence[str]) -> None:
+        self._parser_modules: Sequence[str] | None = parser_modules
+        self._extractors: dict[str, Extractor] = {}
+        # at most as many links as all extractors know
+        self._known = 0
+
+    def handle(self, request: dict[str, Any], body: bytes) -> Response | None:
+        """Change the parameters of a crawl, or read one of its pages."""
+        crawl = request["context"]
+        if "url" not in request:
+            self._change(crawl, request)
+            return None
+        extractor = self._extractors[crawl]
+        if "sample" in request:
+            return extractor.sample(request, body)
+        if extractor.products:
+            self._load_parsers()
+        known = len(extractor.known)
+        response = extractor.extract(request, body)
+        self._limit_known(len(extractor.known) - known)
+        return response
+
+    def _limit_known(self, more: int) -> None:
+        self._known += more
+        if self._known > MAX_KNOWN:
+            self._known = 0
+            for extractor in self._extractors.values():
+                extractor.known.clear()
+
+    def _load_parsers(self) -> None:
+        if self._parser_modules is not None:
+            from forager.parsers.registry import load_parsers  # only for crawls of products
+
+            load_parsers(self._parser_modules)
+            self._parser_modules = None
+
+    def _change(self, crawl: str, change: dict[str, Any]) -> None:
+        if "forget" in change:
+            self._extractors.pop(crawl, None)
+        elif "seed" in change:
+            self._extractors[crawl].add_seed(change["seed"])
+        elif "repeated" in change:
+            self._extractors[crawl].use_repeated(change["repeated"])
+        else:
+            del change["context"]
+            self._extractors[crawl] = Extractor(**change)
+
+
 def main() -> None:
     setup = orjson.loads(sys.argv[1])
     limit_memory(setup["memory_mb"])
-    if setup["documents"]:
-        # now, and not while the first page is timed
-        import forager.extract.composition  # noqa: F401
-    if setup["products"]:
-        from forager.parsers.registry import load_parsers
+    # now, and not while the first page is timed
+    import forager.extract.composition  # noqa: F401
 
-        load_parsers(setup["parser_modules"])
-    extractor = Extractor(
-        setup["seeds"],
-        setup["scope"],
-        setup["agent"],
-        documents=setup["documents"],
-        products=setup["products"],
-        repeated=setup["repeated"],
-    )
-
-    def handle(request: dict[str, Any], body: bytes) -> Response | None:
-        if "seed" in request:
-            extractor.add_seed(request["seed"])
-            return None
-        if "repeated" in request:
-            extractor.use_repeated(request["repeated"])
-            return None
-        if "sample" in request:
-            return extractor.sample(request, body)
-        return extractor.extract(request, body)
-
-    serve(handle)
+    serve(Extractors(setup["parser_modules"]).handle)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ import orjson
 
 from forager.documents.names import section_names
 from forager.documents.page import IndexedDocument, SectionNames
-from forager.extract.document import Document, Reading, extractor_version
+from forager.extract.document import Document, ExtractedPage, extractor_version
 from forager.extract.sections import Section
 from forager.extract.simhash import simhash
 
-_SECTION = attrgetter("heading", "level", "anchor", "content", "position", "parent")
+_SECTION = attrgetter("heading", "level", "anchor", "content", "position", "parent", "anchors")
 
 
-def document_of(reading: Reading, digest: str = "") -> Document:
+def new_document(reading: ExtractedPage, digest: str = "") -> Document:
     """The content of a page; a page without content has a document with its title."""
     if reading.document is not None:
         return reading.document
@@ -54,7 +54,7 @@ def unpack_document(packed: bytes) -> IndexedDocument:
     return IndexedDocument(
         title=fields["title"],
         language=fields["language"],
-        sections=tuple(Section(*each) for each in fields["sections"]),
+        sections=tuple(Section(*(*each, tuple(names))) for *each, names in fields["sections"]),
         content_hash=bytes.fromhex(fields["content_hash"]),
         extractor_version=fields["extractor_version"],
         names=tuple(SectionNames(*each) for each in fields["names"]),

@@ -8,28 +8,28 @@ either learned it or not begun to.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from forager.archive.reader import ArchivedResponse, read_response
-from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.crawl.extraction.pool import ExtractionPool
-from forager.crawl.frontier.entry import Entry, Via
+from forager.archive.warc_record import ArchiveError
+from forager.crawl.extraction.pool import PageExtractor
+from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.pages import Pages
-from forager.crawl.settlement import ArchivedPage, Outcome, Settlement
+from forager.crawl.settlement import ArchivedUrl, Outcome, Settlement
 from forager.crawl.store import ends as store
 from forager.crawl.store import visited as visited_rows
 from forager.db.database import Database
-from forager.documents.page import IndexedDocument, Plan, SampledPage
+from forager.documents.page import CommitPlan, IndexedDocument, SampledPage
 from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 from forager.fetch.response import Response, Timing
 from forager.jobs.context import JobContext
 from forager.jobs.store.leases import hold_lease
@@ -38,12 +38,15 @@ from forager.logs import get_logger
 if TYPE_CHECKING:
     from forager.extract.content.repeated import Block
 
+Read = TypeVar("Read")
+
 log = get_logger("crawl")
 
 UNREADABLE = (ArchiveError, NotFound, WorkFailed)
 
 SAMPLE_PAGES = 64
 MIN_SAMPLE = 10  # pages of a small site
+PAGES_AT_ONCE = 8
 MAX_SAMPLE = 256  # a carried-over page is no part of a sample, and the last batch may be large
 
 
@@ -54,13 +57,15 @@ class BoilerplateLearner:
         self,
         context: JobContext,
         storage: Storage,
-        pool: ExtractionPool,
+        extractor: PageExtractor,
         writer: GenerationWriter | None,
     ) -> None:
         self._context = context
         self._storage = storage
-        self._pool = pool
+        self._extractor = extractor
         self._writer = writer
+        if writer is not None and writer.repeated is None:
+            extractor.keep_blocks()
 
     def pages_missing(self, pages: int) -> int | None:
         """Number of pages that the sample still needs; None if nothing is to be learned."""
@@ -82,15 +87,10 @@ class BoilerplateLearner:
         sample = await self._writer.sample(MAX_SAMPLE)
         if len(sample) < at_least:
             return []
-        blocks = [found for page in sample if (found := await self._blocks(page)) is not None]
+        blocks = await self._in_parallel(sample, self._blocks)
         learned = await asyncio.to_thread(learn, blocks)
-        self._pool.use_repeated(learned.as_json())
-        reread = []
-        for page in sample if learned.elements else ():
-            # a page that cannot be read is read by the next refresh: its version is not current
-            document = await _read_document(self._storage, self._pool, page.ref)
-            if document is not None:
-                reread.append((page, document))
+        self._extractor.use_repeated(learned.as_json())
+        reread = await self._in_parallel(sample if learned.elements else (), self._reread)
         async with self._context.database.transaction() as connection:
             await hold_lease(connection, self._context.lease)
             await self._writer.store_repeated(connection, learned.as_json(), reread)
@@ -103,10 +103,28 @@ class BoilerplateLearner:
         log.info("boilerplate learned", pages=learned.pages, elements=len(learned.elements))
         return [document.content_hash for _, document in reread]
 
+    async def _in_parallel(
+        self,
+        sample: Sequence[SampledPage],
+        read: Callable[[SampledPage], Awaitable[Read | None]],
+    ) -> list[Read]:
+        """Read pages, a few at a time so that not all are in memory; without unreadable ones."""
+        found: list[Read | None] = []
+        for start in range(0, len(sample), PAGES_AT_ONCE):
+            found += await asyncio.gather(*map(read, sample[start : start + PAGES_AT_ONCE]))
+        return [each for each in found if each is not None]
+
+    async def _reread(self, page: SampledPage) -> tuple[SampledPage, IndexedDocument] | None:
+        # a page that cannot be read is read by the next refresh: its version is not current
+        document = await _read_document(self._storage, self._extractor, page.ref)
+        return None if document is None else (page, document)
+
     async def _blocks(self, page: SampledPage) -> list[Block] | None:
-        try:
+        if (kept := self._extractor.kept_blocks(page.content_hash)) is not None:
+            return kept
+        try:  # a page of an earlier run of the job
             archived = await read_response(self._storage, page.ref)
-            return await self._pool.blocks_of(as_response(archived))
+            return await self._extractor.blocks_of(as_response(archived))
         except UNREADABLE:
             return None
 
@@ -117,16 +135,16 @@ class Rereading:
 
     database: Database
     storage: Storage
-    pool: ExtractionPool
+    extractor: PageExtractor
     pages: Pages
 
-    async def plan(self, job_id: UUID, keys: Sequence[bytes]) -> Plan:
+    async def plan(self, job_id: UUID, keys: Sequence[bytes]) -> CommitPlan:
         rows = await self.database.run(store.select_archived, job_id, keys)
         settled = [await self._read(row) for row in rows]
         return self.pages.plan(settled, [row.ref for row in rows])
 
-    async def _read(self, row: ArchivedPage) -> Settlement:
-        entry = Entry(0, -1, row.key, NormalisedUrl(row.url), Via.LINK)
+    async def _read(self, row: ArchivedUrl) -> Settlement:
+        entry = FrontierEntry(0, -1, row.key, NormalizedUrl(row.url), Via.LINK)
         return Settlement(
             entry=entry,
             outcome=Outcome.FETCHED,
@@ -135,19 +153,19 @@ class Rereading:
             outlinks=row.outlinks,
             previous=await self.pages.previous(row.key),
             # a page without a document stays in the ledger
-            document=await _read_document(self.storage, self.pool, row.ref),
+            document=await _read_document(self.storage, self.extractor, row.ref),
         )
 
 
 async def _read_document(
-    storage: Storage, pool: ExtractionPool, ref: ArchiveRef | None
+    storage: Storage, extractor: PageExtractor, ref: ArchiveRef | None
 ) -> IndexedDocument | None:
     """The document of an archived page; None if it can no longer be read."""
     if ref is None:
         return None
     try:
         archived = await read_response(storage, ref)
-        return (await pool.extract(as_response(archived), archive=False)).document
+        return (await extractor.extract(as_response(archived), archive=False)).document
     except UNREADABLE:
         return None
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from forager.crawl.frontier.entry import Entry, PageLinks, Via
-from forager.crawl.frontier.scope import Scope, ScopeReason
+from forager.crawl.frontier.entry import FrontierEntry, PageLinks, Via
+from forager.crawl.frontier.scope import CrawlScope, ScopeReason
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
 from forager.crawl.settlement import Outcome, Settlement
@@ -44,7 +44,7 @@ _CALENDAR = re.compile(
 class Discovered:
     """New entries for the frontier, and URLs that a rule refused on sight."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[FrontierEntry] = field(default_factory=list)
     excluded: list[Settlement] = field(default_factory=list)
     # keys of URLs that had been refused as nofollow or too deep, and are wanted now
     revived: list[bytes] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Discovered:
 class Discovery:
     """Remembers every URL of a crawl (as hashes), and judges those it has not met before."""
 
-    def __init__(self, scope: Scope, ledger: Ledger, *, next_seq: int = 0) -> None:
+    def __init__(self, scope: CrawlScope, ledger: Ledger, *, next_seq: int = 0) -> None:
         self.scope = scope
         self.next_seq = next_seq
         self._ledger = ledger
@@ -62,6 +62,12 @@ class Discovery:
         self._liftable = {reason: SeenSet() for reason in LIFTABLE}
         self._revived = SeenSet()
         self._shapes: Counter[int] = Counter()
+
+    @property
+    def memory_mb(self) -> float:
+        """Memory taken by known URLs."""
+        sets = (self._seen, self._revived, *self._liftable.values())
+        return sum(each.nbytes for each in sets) / 2**20
 
     def remember(self, key: bytes, url: str, reason: str | None) -> None:
         """Take in a URL of an earlier run."""
@@ -76,7 +82,7 @@ class Discovery:
         """Make room at once for the URLs of an earlier run."""
         self._seen = SeenSet(capacity)
 
-    def follow(self, page: Entry, links: PageLinks, into: Discovered) -> None:
+    def follow(self, page: FrontierEntry, links: PageLinks, into: Discovered) -> None:
         """Judge the links of a page. Nearly all are known, and those cost next to nothing."""
         fingerprints = links.fingerprints()
         news = self._seen.add_many(fingerprints)
@@ -86,20 +92,20 @@ class Discovery:
         for place, new in enumerate(news):
             if new or self._lifted_reason(fingerprints[place]):
                 urls = urls or links.urls.decode().split("\n")
-                self.judge(links.found(page, place, urls[place]), new, into)
+                self.classify(links.found(page, place, urls[place]), new, into)
 
-    def meet(self, found: Sequence[Entry], into: Discovered) -> None:
+    def add(self, found: Sequence[FrontierEntry], into: Discovered) -> None:
         """Judge URLs, some of them known; what is new goes to the frontier or is refused."""
         news = self._seen.add_many(key_fingerprint(item.key) for item in found)
         for item, new in zip(found, news, strict=True):
-            self.judge(item, new, into)
+            self.classify(item, new, into)
 
-    def judge(self, item: Entry, new: bool, into: Discovered) -> None:
+    def classify(self, item: FrontierEntry, new: bool, into: Discovered) -> None:
         """Decide about one URL; `new` says that it was never met before."""
         if not new:
             self._revive(item, into)
             return
-        reason, words = self._refusal(item)
+        reason, message = self._refusal(item)
         if reason is None:
             into.entries.append(self._entry(item))
             self._ledger.pending += 1
@@ -107,11 +113,11 @@ class Discovery:
         if reason in LIFTABLE:
             self._liftable[reason].add(key_fingerprint(item.key))
         into.excluded.append(
-            Settlement(entry=item, outcome=Outcome.EXCLUDED, reason=reason, detail=words)
+            Settlement(entry=item, outcome=Outcome.EXCLUDED, reason=reason, detail=message)
         )
         self._ledger.exclude(reason)
 
-    def _revive(self, item: Entry, into: Discovered) -> None:
+    def _revive(self, item: FrontierEntry, into: Discovered) -> None:
         """Lift the refusal of a URL that depended on the links to it so far."""
         fingerprint = key_fingerprint(item.key)
         reason = self._lifted_reason(fingerprint)
@@ -129,10 +135,10 @@ class Discovery:
                 return None if fingerprint in self._revived else reason
         return None
 
-    def _refusal(self, item: Entry) -> tuple[str | None, str]:
+    def _refusal(self, item: FrontierEntry) -> tuple[str | None, str]:
         rule = self.scope.refusal(item.url, item.depth)
         if rule is not None:
-            return rule.reason, rule.words
+            return rule.reason, rule.message
         trap = find_trap(item.url, _today())
         # links lose their session ids; a redirect that insists on one is followed, once per page
         if trap is not None and not (trap.rule is TrapRule.SESSION_ID and item.via is Via.REDIRECT):
@@ -143,7 +149,7 @@ class Discovery:
             return f"{TRAP}:query_explosion", "too many URLs of the same shape"
         return None, ""
 
-    def _entry(self, item: Entry) -> Entry:
+    def _entry(self, item: FrontierEntry) -> FrontierEntry:
         seq, self.next_seq = self.next_seq, self.next_seq + 1
         return replace(item, seq=seq)
 

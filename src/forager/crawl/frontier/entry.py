@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from forager.extract.keys import KEY_LENGTH, url_key
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 
 
 class Via(StrEnum):
@@ -23,13 +23,13 @@ class Via(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FrontierEntry:
     """A URL of a crawl; (depth, seq) is its place in the frontier, once it is there."""
 
     depth: int
     seq: int
     key: bytes
-    url: NormalisedUrl
+    url: NormalizedUrl
     via: Via
     parent: bytes | None = None
     attempts: int = 0
@@ -40,14 +40,14 @@ class Entry:
 
 
 def found_url(
-    url: NormalisedUrl,
+    url: NormalizedUrl,
     via: Via,
     depth: int,
     parent: bytes | None = None,
     redirects: tuple[bytes, ...] = (),
-) -> Entry:
+) -> FrontierEntry:
     """A discovered URL before the decision about it."""
-    return Entry(depth, -1, url_key(url), url, via, parent, redirects=redirects)
+    return FrontierEntry(depth, -1, url_key(url), url, via, parent, redirects=redirects)
 
 
 # the largest value of the column: deeper pages all get this depth
@@ -72,13 +72,13 @@ class PageLinks:
             words.byteswap()
         return words[::2]
 
-    def found(self, page: Entry, place: int, url: str) -> Entry:
+    def found(self, page: FrontierEntry, place: int, url: str) -> FrontierEntry:
         start = place * KEY_LENGTH
-        return Entry(
+        return FrontierEntry(
             min(page.depth + 1, MAX_DEPTH),
             -1,
             self.keys[start : start + KEY_LENGTH],
-            NormalisedUrl(url),
+            NormalizedUrl(url),
             Via.LINK,
             page.key,
             nofollow=place >= self.followed,

@@ -27,7 +27,7 @@ class Pointer:
     is_loop: bool = False
 
 
-class _End(Enum):
+class _LoopEnd(Enum):
     PAGE = auto()
     NOTHING = auto()
     LOOP = auto()
@@ -39,15 +39,15 @@ def resolve(pointers: Sequence[Pointer]) -> tuple[list[bytes], list[bytes]]:
     The keys of duplicates that must be pages themselves, and of redirects that never end.
     """
     found = {pointer.key: pointer for pointer in pointers}
-    ends: dict[bytes, _End] = {}
+    ends: dict[bytes, _LoopEnd] = {}
     pages: list[bytes] = []
     for key in found:
         _settle_path(_path(key, found, ends), found, ends, pages)
-    return pages, [key for key in found if ends[key] is _End.LOOP]
+    return pages, [key for key in found if ends[key] is _LoopEnd.LOOP]
 
 
 def _path(
-    start: bytes, found: Mapping[bytes, Pointer], ends: Mapping[bytes, _End]
+    start: bytes, found: Mapping[bytes, Pointer], ends: Mapping[bytes, _LoopEnd]
 ) -> list[Pointer]:
     path: dict[bytes, Pointer] = {}
     place = start
@@ -58,35 +58,38 @@ def _path(
 
 
 def _settle_path(
-    path: list[Pointer], found: Mapping[bytes, Pointer], ends: dict[bytes, _End], pages: list[bytes]
+    path: list[Pointer],
+    found: Mapping[bytes, Pointer],
+    ends: dict[bytes, _LoopEnd],
+    pages: list[bytes],
 ) -> None:
     if not path:
         return
     end = _end_of(path, found, ends, pages)
     for pointer in reversed(path):
-        if end is not _End.PAGE and pointer.reason == CANONICAL:
+        if end is not _LoopEnd.PAGE and pointer.reason == CANONICAL:
             # the last page before nothing has to stand for itself, and for all before it
             pages.append(pointer.key)
-            end = _End.PAGE
+            end = _LoopEnd.PAGE
         ends[pointer.key] = end
 
 
 def _end_of(
-    path: list[Pointer], found: Mapping[bytes, Pointer], ends: Mapping[bytes, _End],
+    path: list[Pointer], found: Mapping[bytes, Pointer], ends: Mapping[bytes, _LoopEnd],
     pages: list[bytes],
-) -> _End:  # fmt: skip
+) -> _LoopEnd:  # fmt: skip
     last = path[-1]
     if last.target in ends:
         return ends[last.target]
     if last.is_loop:
-        return _End.LOOP
+        return _LoopEnd.LOOP
     if last.target not in found:
         # a duplicate that points to no duplicate points to a page
-        return _End.PAGE if last.outcome == "duplicate" else _End.NOTHING
+        return _LoopEnd.PAGE if last.outcome == "duplicate" else _LoopEnd.NOTHING
     start = next(place for place, pointer in enumerate(path) if pointer.key == last.target)
     canonical = [pointer.key for pointer in path[start:] if pointer.reason == CANONICAL]
     if not canonical:
-        return _End.LOOP
+        return _LoopEnd.LOOP
     # two pages that name each other: one of them is the page
     pages.append(min(canonical))
-    return _End.PAGE
+    return _LoopEnd.PAGE

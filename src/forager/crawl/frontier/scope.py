@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 from forager.extract.wildcard import Pattern, path_and_query
 
 _IMAGES = "avif bmp gif heic heif ico jfif jpeg jpg jxl png psd svg svgz tif tiff webp"
@@ -54,14 +54,14 @@ class ScopeRule:
     """The rule that refuses a URL: a reason for counts, and a description."""
 
     reason: ScopeReason
-    words: str
+    message: str
 
 
 _NOT_INCLUDED = ScopeRule(ScopeReason.INCLUDE, "no include pattern matches")
 
 
-class Scope:
-    """The limits of one crawl. All URLs given to it are normalised ones.
+class CrawlScope:
+    """The limits of one crawl. All URLs given to it are normalized ones.
 
     `www.` and the scheme make no difference to a host: sites mix them in their own links. A port
     does. The seeds themselves are always crawled: they were requested by name.
@@ -69,7 +69,7 @@ class Scope:
 
     def __init__(
         self,
-        seeds: Sequence[NormalisedUrl],
+        seeds: Sequence[NormalizedUrl],
         mode: ScopeMode = ScopeMode.HOST,
         *,
         include: Sequence[str] = (),
@@ -90,14 +90,14 @@ class Scope:
         for seed in seeds:
             self.add_seed(seed)
 
-    def add_seed(self, seed: NormalisedUrl) -> None:
+    def add_seed(self, seed: NormalizedUrl) -> None:
         """Widen the scope by a seed, or by the target of one that redirects."""
         self._seeds.add(seed)
         self._hosts.add(_site(host_of(seed)))
         self._domains.add(registrable_domain(host_of(seed)))
         self._folders[_folder(seed)] = None
 
-    def refusal(self, url: NormalisedUrl, depth: int = 0) -> ScopeRule | None:
+    def refusal(self, url: NormalizedUrl, depth: int = 0) -> ScopeRule | None:
         """The rule that refuses a URL found `depth` links from a seed; None if it is crawled."""
         if url in self._seeds:
             return None

@@ -7,21 +7,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
+from forager.backoff import backoff
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
-from forager.crawl.frontier.entry import Entry, Via, found_url
-from forager.crawl.frontier.scope import Scope
-from forager.crawl.judge import RETRY_DELAY_MAX
+from forager.crawl.frontier.entry import FrontierEntry, Via, found_url
+from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
+from forager.crawl.outcomes import RETRY_DELAY_MAX
 from forager.crawl.sitemaps.reader import Sitemap
 from forager.errors import Retry, WorkFailed
 from forager.extract.traps import without_session
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.fetch.budgets.slots import HostResting
-from forager.fetch.response import Limits, Request
+from forager.extract.urls import NormalizedUrl, Refusal, normalize
+from forager.fetch.budgets.slots import HostThrottled
+from forager.fetch.redirects import fetch_page
+from forager.fetch.response import Request, ResponseLimits
 from forager.fetch.robots.gate import RobotsGate, origin_of
-from forager.fetch.sender import fetch_page
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Waiting
 from forager.logs import get_logger
@@ -29,7 +30,7 @@ from forager.logs import get_logger
 log = get_logger("crawl")
 
 # by protocol a sitemap has at most 50 MB
-SITEMAP_LIMITS = Limits(body=64 * 1024 * 1024, total=600.0)
+SITEMAP_LIMITS = ResponseLimits(body=64 * 1024 * 1024, total=600.0)
 MAX_SITEMAPS = 1_000
 # sitemaps that are retried before the first page is fetched
 MAX_RETRIES = 10
@@ -49,6 +50,8 @@ class Seeding:
     _retries: int = field(default=MAX_RETRIES, init=False)
     # the sitemaps of some host cannot be fetched yet
     _deferred: Waiting | None = field(default=None, init=False)
+    # what was found since the last commit
+    _batch: Batch = field(default_factory=Batch, init=False)
 
     async def run(self, *, last: bool = False) -> Waiting | None:
         """Resume where the last run stopped; returns the wait if a host cannot be fetched from yet.
@@ -59,13 +62,16 @@ class Seeding:
             return None
         self._deferred = None
         if self.options.strategy is not Strategy.SITEMAP:
-            await self._commit([found_url(url, Via.SEED, 0) for url in first_urls(self.options)])
+            # committed with what comes next: sitemaps, or the end of the seeding
+            seeds = [found_url(url, Via.SEED, 0) for url in first_urls(self.options)]
+            self.discovery.add(seeds, self._batch.discovered)
         if self.options.strategy in (Strategy.SITE, Strategy.SITEMAP):
             await self._read_sitemaps()
         if not self.context.stopping.is_set() and (last or self._deferred is None):
             self.state.seeded = True
             # written with every commit, and needed no more
             self.state.sitemaps_read, self.state.sitemaps_waiting = [], []
+        if self.state.seeded or self._deferred is not None:
             await self._commit([])
         return self._deferred
 
@@ -81,8 +87,8 @@ class Seeding:
             if url not in state.sitemaps_read:
                 try:
                     further = await self._try_sitemap(url)
-                except HostResting as rest:
-                    self._deferred = Waiting(rest.seconds, rest.reason)
+                except HostThrottled as throttled:
+                    self._deferred = Waiting(throttled.seconds, throttled.reason)
                     return
             waiting = dict.fromkeys([*state.sitemaps_waiting[1:], *further])
             state.sitemaps_waiting = self._within_limit(waiting)
@@ -100,7 +106,7 @@ class Seeding:
         """Read one sitemap; the answer is the further ones it names."""
         try:
             further = await self._read_sitemap(url)
-        except HostResting:
+        except HostThrottled:
             raise
         except WorkFailed as error:
             self.state.ledger.note(SITEMAPS, f"failed: {error.kind}")
@@ -113,7 +119,7 @@ class Seeding:
         """Commit the pages of one sitemap; the further sitemaps it names are the answer."""
         sitemap = Sitemap(url, await self._fetch(url))
         further: list[str] = []
-        pages: list[Entry] = []
+        pages: list[FrontierEntry] = []
         outside = 0
         for entry in sitemap:
             if entry.is_sitemap:
@@ -138,18 +144,18 @@ class Seeding:
         for attempt in range(self.options.retries):
             try:
                 return await fetch_sitemap(self.robots, url)
-            except HostResting:
+            except HostThrottled:
                 raise
             except Retry:
                 if not self._retries:
                     raise
             self._retries -= 1
-            await asyncio.sleep(min(RETRY_DELAY_MAX, self.options.retry_delay * 2**attempt))
+            await asyncio.sleep(backoff(attempt + 1, self.options.retry_delay, RETRY_DELAY_MAX))
         return await fetch_sitemap(self.robots, url)
 
-    async def _commit(self, found: list[Entry]) -> None:
-        batch = Batch()
-        self.discovery.meet(found, batch.discovered)
+    async def _commit(self, found: list[FrontierEntry]) -> None:
+        batch, self._batch = self._batch, Batch()
+        self.discovery.add(found, batch.discovered)
         self.state.next_seq = self.discovery.next_seq
         await self.committer.write(batch)
 
@@ -172,7 +178,7 @@ async def sitemap_urls(
             named = _addresses(await robots.sitemaps(seed), seed)
         except WorkFailed:
             continue  # the seed itself will say what is wrong
-        if verdict.deferred_for is not None and verdict.trouble is None:
+        if verdict.deferred_for is not None and verdict.error is None:
             deferred = Waiting(verdict.deferred_for, verdict.reason)
         elif not named and options.strategy is Strategy.SITEMAP:
             named = [urljoin(seed, "/sitemap.xml")]
@@ -185,18 +191,18 @@ async def fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
     return (await fetch_page(robots, request, max_hops=5)).body
 
 
-def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
+def first_urls(options: CrawlOptions) -> list[NormalizedUrl]:
     if options.strategy is not Strategy.LLMS:
         return list(options.seeds)
     files = ("/llms.txt", "/llms-full.txt")
     urls = [urljoin(seed, file) for seed in options.seeds for file in files]
     named = [seed for seed in options.seeds if seed.endswith(".txt")]
-    return list(dict.fromkeys(NormalisedUrl(url) for url in named or urls))
+    return list(dict.fromkeys(NormalizedUrl(url) for url in named or urls))
 
 
-def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalisedUrl] = ()) -> Scope:
+def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalizedUrl] = ()) -> CrawlScope:
     """The scope of a crawl with these options, and of starts that it found."""
-    return Scope(
+    return CrawlScope(
         (*first_urls(options), *more_seeds),
         options.scope,
         include=options.include,
@@ -205,18 +211,18 @@ def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalisedUrl] = ()) ->
     )
 
 
-def _listed(url: NormalisedUrl) -> Entry:
-    plain = normalise(without_session(url))
+def _listed(url: NormalizedUrl) -> FrontierEntry:
+    plain = normalize(without_session(url))
     return found_url(url if isinstance(plain, Refusal) else plain, Via.SITEMAP, 1)
 
 
 def _addresses(lines: Iterable[str], base: str) -> list[str]:
     """The valid URLs among the sitemaps that robots.txt names."""
-    urls = (normalise(line, base) for line in lines)
+    urls = (normalize(line, base) for line in lines)
     return [url for url in urls if not isinstance(url, Refusal)]
 
 
-def _one_for_each_origin(seeds: Iterable[NormalisedUrl]) -> list[NormalisedUrl]:
+def _one_for_each_origin(seeds: Iterable[NormalizedUrl]) -> list[NormalizedUrl]:
     """Sitemaps are per origin; a seed that is one itself stands alone."""
     kept = {url if _looks_like_sitemap(url) else origin_of(url): url for url in reversed([*seeds])}
     return list(reversed(kept.values()))

@@ -16,23 +16,27 @@ from collections.abc import Iterable
 # Many small tables grow one at a time: none holds the crawl up for more than a few milliseconds,
 # and old and new copy together never exceed the total by more than one part in a thousand.
 _SHARDS = 1024
-_SHARD_MASK = _SHARDS - 1
 _SHARD_BITS = 10
 _SMALLEST = 8
+# a small set has few tables, so that a thousand small crawls fit into one process
+_FEW_SHARDS = 16
+_MOST_IN_FEW = 1024  # slots of one of them
 _EMPTY = 0
 
 
 class SeenSet:
     """Fingerprints of known URLs (unsigned, 64 bits). There is no way to forget one."""
 
-    __slots__ = ("_counts", "_has_zero", "_tables")
+    __slots__ = ("_counts", "_has_zero", "_mask", "_tables")
 
     def __init__(self, capacity: int = 0) -> None:
         """Make room for `capacity` hashes at once, which saves growing while a crawl resumes."""
+        shards = _SHARDS if capacity > _FEW_SHARDS * _MOST_IN_FEW // 2 else _FEW_SHARDS
         # a little more than the average, because hashes do not spread quite evenly
-        slots = max(_SMALLEST, int(capacity / _SHARDS * 1.04) * 3 // 2)
-        self._tables = [_table(slots) for _ in range(_SHARDS)]
-        self._counts = [0] * _SHARDS
+        slots = max(_SMALLEST, int(capacity / shards * 1.04) * 3 // 2)
+        self._mask = shards - 1
+        self._tables = [_table(slots) for _ in range(shards)]
+        self._counts = [0] * shards
         self._has_zero = False
 
     def __len__(self) -> int:
@@ -41,7 +45,7 @@ class SeenSet:
     def __contains__(self, fingerprint: int) -> bool:
         if fingerprint == _EMPTY:
             return self._has_zero
-        table = self._tables[fingerprint & _SHARD_MASK]
+        table = self._tables[fingerprint & self._mask]
         size = len(table)
         slot = (fingerprint >> _SHARD_BITS) % size
         while (found := table[slot]) != fingerprint:
@@ -62,10 +66,10 @@ class SeenSet:
     def add_many(self, fingerprints: Iterable[int]) -> list[bool]:
         """Which of them were new; one that comes twice is new the first time only."""
         # One long loop with local names: a call for each hash would double its cost.
-        tables, counts = self._tables, self._counts
+        tables, counts, mask = self._tables, self._counts, self._mask
         new: list[bool] = []
         for fingerprint in fingerprints:
-            shard = fingerprint & _SHARD_MASK
+            shard = fingerprint & mask
             table = tables[shard]
             size = len(table)
             slot = (fingerprint >> _SHARD_BITS) % size
@@ -74,13 +78,24 @@ class SeenSet:
                     table[slot] = fingerprint
                     counts[shard] = count = counts[shard] + 1
                     if 3 * count > 2 * size:
-                        tables[shard] = _grown(table)
+                        if size > _MOST_IN_FEW and len(tables) == _FEW_SHARDS:
+                            self._spread()
+                            tables, counts, mask = self._tables, self._counts, self._mask
+                        else:
+                            tables[shard] = _grown(table)
                     new.append(True)
                     break
                 slot = slot + 1 if slot + 1 < size else 0
             else:
                 new.append(not fingerprint and self._add_zero())
         return new
+
+    def _spread(self) -> None:
+        """Move everything into many tables."""
+        larger = SeenSet(2 * _FEW_SHARDS * _MOST_IN_FEW)
+        for table in self._tables:
+            larger.add_many(filter(None, table))
+        self._tables, self._counts, self._mask = larger._tables, larger._counts, larger._mask
 
     def _add_zero(self) -> bool:
         # zero marks an empty slot, so the hash zero is stored separately

@@ -1,24 +1,27 @@
-"""The window: the next entries of the frontier, in memory, in order, with a limit."""
+"""The window: the next entries of the frontier, in memory, by host, with a limit."""
 
 from __future__ import annotations
 
-import heapq
-import time
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from uuid import UUID
 
-from forager.crawl.frontier.entry import Entry
-from forager.crawl.settlement import Resting
+from forager.clock import local_time
+from forager.crawl.frontier.entry import FrontierEntry
+from forager.crawl.frontier.hosts import HostQueue, HostQueues
 from forager.crawl.store import frontier as store
 from forager.db.database import Database
-from forager.fetch.robots.gate import origin_of
 
 CAPACITY = 10_000
 LOW = 1_000
 RETRY_BATCH = 200
+# hosts that are known before those without entries are forgotten
+MANY_HOSTS = 1_000
+# a host has at least this many entries here, and at most the share of a host among a few
+MIN_SHARE = 4
+FEW_HOSTS = 16
 START = (-1, -1)
+# seconds between two readings from an earlier place
+REWIND_INTERVAL = 2.0
 
 Place = tuple[int, int]
 
@@ -26,81 +29,112 @@ Place = tuple[int, int]
 class Window:
     """Reads the frontier behind a remembered place, so that no scan meets what is settled.
 
-    Every entry up to the place is in memory, being fetched, or settled; whatever lies behind
+    Every entry up to the place is in memory, being fetched, settled, or cut; whatever lies behind
     it is in the table. New entries mostly come behind, but not always: where a page redirects to
     is as deep as the page itself. Those are kept here, since they would not be read again.
+
+    Each host has a share of the capacity, so that a host with many entries hides no other. The
+    entries beyond it are cut: they stay in the table, and are read from there when the queue of the
+    host runs low, from the first of them on.
     """
 
-    def __init__(self, database: Database, job_id: UUID, *, capacity: int = CAPACITY) -> None:
+    def __init__(
+        self,
+        database: Database,
+        job_id: UUID,
+        *,
+        capacity: int | None = None,
+        many_hosts: bool = False,
+    ) -> None:
+        """`many_hosts`: there may be more hosts in the table than here."""
         self._database = database
         self._job_id = job_id
-        self._capacity = capacity
-        self._low = min(LOW, capacity // 2)
-        self._entries: list[tuple[int, int, Entry]] = []
+        self._capacity = CAPACITY if capacity is None else capacity
+        self._low = min(LOW, self._capacity // 2)
+        self._many_hosts = many_hosts
+        self.queues = HostQueues()
         self._place: Place = START
+        # before the first entry that was cut
+        self._cut_from: Place | None = None
+        self._rewound_at = 0.0
+        # hosts for whose entries the table is read again
+        self._seeking: list[HostQueue] = []
         # nothing lies behind the place
         self._complete = False
         # entries behind the place are on their way into the table
         self._commit_awaited = False
         # seqs of all entries that are here or being fetched: none is given out twice
-        self._held: set[int] = set()
+        self._known: set[int] = set()
         # seqs of the entries among them that are retried
         self._retrying: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.queues)
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left here or behind it in the table, except postponed entries."""
-        return self._complete and not self._entries
+        """Whether nothing is left here or in the table, except postponed entries."""
+        return self._complete and self._cut_from is None and not len(self.queues)
 
     @property
     def retrying(self) -> list[int]:
         """The seqs of entries that are tried again, and not settled yet."""
         return list(self._retrying)
 
-    def take(self) -> Entry | None:
-        return heapq.heappop(self._entries)[2] if self._entries else None
+    def least_depth(self) -> int | None:
+        """The least depth that entries may have, here or in the table."""
+        depths = [self.queues.least_depth()]
+        if self._cut_from is not None:
+            depths.append(self._cut_from[0])
+        if not self._complete:
+            depths.append(self._place[0])
+        return min((depth for depth in depths if depth is not None), default=None)
 
-    def put_back(self, entry: Entry) -> None:
-        """An entry that could not be used now; it keeps its place in the order."""
-        heapq.heappush(self._entries, (entry.depth, entry.seq, entry))
-
-    def append(self, entries: Iterable[Entry]) -> None:
+    def append(self, entries: Iterable[FrontierEntry]) -> None:
         """Entries of a commit that is about to be made; call `committed` when it is."""
         for entry in entries:
             place = (entry.depth, entry.seq)
             if place > self._place:
-                if not self._complete or len(self._entries) >= self._capacity:
+                if not self._complete or len(self.queues) >= self._capacity:
                     self._complete = False
                     self._commit_awaited = True
                     continue
                 self._place = place
-            self._hold(entry)
-        if len(self._entries) > 2 * self._capacity:
-            self._trim()
+            if not self._hold_or_cut(entry):
+                self._commit_awaited = True
 
-    def committed(self, settled: Iterable[Entry]) -> None:
+    def committed(self, settled: Iterable[FrontierEntry]) -> None:
         """After a commit: these entries are settled or postponed, and these were added."""
         seqs = {entry.seq for entry in settled}
-        self._held -= seqs
+        self._known -= seqs
         self._retrying -= seqs
         self._commit_awaited = False
 
     async def refill(self) -> None:
-        """Read on in the table when the window runs low."""
-        if self._complete or self._commit_awaited or len(self._entries) > self._low:
+        """Read on in the table when the window runs low, or a host whose entries were cut does."""
+        if self._commit_awaited:
             return
-        limit = self._capacity - len(self._entries)
+        if self.queues.hosts > MANY_HOSTS:
+            self.queues.prune()
+        self._rewind_if_needed()
+        if self._complete or not self._needs_entries():
+            return
+        full = self._full_hosts()
+        limit = self._rows_to_read()
         # entries that are being fetched may be settled before the result is here
-        held = set(self._held)
+        known = set(self._known)
         found = await self._database.run(
-            store.select_entries, self._job_id, after=self._place, limit=limit
+            store.select_entries,
+            self._job_id,
+            after=self._place,
+            besides=[host.origin for host in full],
+            limit=limit,
         )
+        for host in full:
+            self._cut(host, self._place)
         for entry in found:
-            if entry.seq not in held:
-                self._hold(entry)
+            if entry.seq not in known:
+                self._hold_or_cut(entry)
         if found:
             self._place = (found[-1].depth, found[-1].seq)
         self._complete = len(found) < limit
@@ -111,79 +145,77 @@ class Window:
             store.select_retries, self._job_id, besides=self.retrying, limit=RETRY_BATCH
         )
         for entry in due:
-            if entry.seq not in self._held:
+            if entry.seq not in self._known:
                 self._retrying.add(entry.seq)
                 self._hold(entry)
 
-    def _hold(self, entry: Entry) -> None:
-        if entry.seq not in self._held:
-            self._held.add(entry.seq)
-            self.put_back(entry)
+    def _needs_entries(self) -> bool:
+        # further hosts may lie behind the entries of a host that is full
+        enough = self._capacity - 1 if self._has_shares() else self._low
+        if len(self.queues) <= enough or any(map(self._is_low, self._seeking)):
+            return True
+        # after a rewind, entries that are not as deep as those here may lie behind the place
+        depth = self.queues.least_depth()
+        return depth is not None and self._place[0] < depth
 
-    def _trim(self) -> None:
-        """Leave the last entries to the table, where they are or are about to be."""
-        self._entries.sort()
-        dropped = self._entries[self._capacity :]
-        del self._entries[self._capacity :]
-        seqs = {seq for _, seq, _ in dropped}
-        self._held -= seqs
-        self._retrying -= seqs
-        depth, seq, _ = self._entries[-1]
-        self._place = (depth, seq)
-        self._complete = False
-        self._commit_awaited = True
+    def _rows_to_read(self) -> int:
+        room = max(self._low, self._capacity - len(self.queues))
+        if not self._seeking:
+            return room
+        return min(room, max(RETRY_BATCH, 2 * self._share() * len(self._seeking)))
 
+    # --- shares of hosts -----------------------------------------------------------------------
 
-# entries that may wait for one origin in memory; more stay in the window and its table
-MAX_ASIDE = 5_000
+    def _has_shares(self) -> bool:
+        return self._many_hosts or self.queues.hosts > 1
 
+    def _share(self) -> int:
+        hosts = max(FEW_HOSTS, self.queues.hosts) if self._has_shares() else 1
+        return max(MIN_SHARE, self._capacity // hosts)
 
-@dataclass(slots=True)
-class _Rest:
-    until: float
-    reason: str
-    entries: deque[Entry] = field(default_factory=deque)
+    def _is_low(self, host: HostQueue) -> bool:
+        return len(host.entries) <= self._share() // 2
 
+    def _full_hosts(self) -> list[HostQueue]:
+        """Hosts that need no entries now; a crawl of one host has none."""
+        if not self._has_shares():
+            return []
+        share = self._share()
+        return [host for host in self.queues if len(host.entries) >= share]
 
-class Rests:
-    """Entries are only put aside here: in the frontier they stay where they are.
-
-    By origin rather than by host: if nothing answers at http://, https:// may be well.
-    """
-
-    def __init__(self) -> None:
-        self._rests: dict[str, _Rest] = {}
-
-    def add(self, resting: Resting) -> None:
-        until = time.monotonic() + resting.seconds
-        rest = self._rests.setdefault(origin_of(resting.entry.url), _Rest(until, resting.reason))
-        if until >= rest.until:
-            rest.until, rest.reason = until, resting.reason
-        rest.entries.append(resting.entry)
-
-    def over(self) -> Entry | None:
-        """An entry whose rest is over."""
-        now = time.monotonic()
-        for origin, rest in list(self._rests.items()):
-            if rest.until <= now:
-                if rest.entries:
-                    return rest.entries.popleft()
-                del self._rests[origin]
-        return None
-
-    def concerns(self, entry: Entry) -> bool:
-        rest = self._rests.get(origin_of(entry.url)) if self._rests else None
-        return rest is not None and rest.until > time.monotonic()
-
-    def put_aside(self, entry: Entry) -> bool:
-        """Keep an entry until its rest is over; False if too many wait already."""
-        entries = self._rests[origin_of(entry.url)].entries
-        if len(entries) >= MAX_ASIDE:
+    def _hold_or_cut(self, entry: FrontierEntry) -> bool:
+        """Hold an entry if its host has room, and leave it in the table otherwise."""
+        host = self.queues.of_entry(entry)
+        is_full = self._has_shares() and len(host.entries) >= self._share()
+        if is_full or len(self.queues) >= 2 * self._capacity:
+            self._cut(host, (entry.depth, entry.seq - 1))
             return False
-        entries.append(entry)
+        self._hold(entry)
         return True
 
-    def waits(self) -> list[tuple[float, str]]:
-        """Remaining seconds and reason of each rest."""
-        now = time.monotonic()
-        return [(rest.until - now, rest.reason) for rest in self._rests.values()]
+    def _cut(self, host: HostQueue, place: Place) -> None:
+        host.is_cut = True
+        self._cut_from = place if self._cut_from is None else min(self._cut_from, place)
+
+    def _rewind_if_needed(self) -> None:
+        """Read again from the first entry that was cut, if its host or the window runs low."""
+        if self._cut_from is None:
+            return
+        now = local_time()
+        if len(self.queues) and now < self._rewound_at + REWIND_INTERVAL:
+            return
+        low = [host for host in self.queues if host.is_cut and self._is_low(host)]
+        if not low and not (self._complete and not len(self.queues)):
+            return
+        self._rewound_at = now
+        self._seeking = low
+        self._place = min(self._place, self._cut_from)
+        self._cut_from = None
+        self._complete = False
+        for host in self.queues:
+            host.is_cut = False
+
+    def _hold(self, entry: FrontierEntry) -> None:
+        if entry.seq not in self._known:
+            self._known.add(entry.seq)
+            self.queues.add(entry)

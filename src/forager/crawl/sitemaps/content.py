@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from forager.errors import ErrorKind, GiveUp
+from forager.errors import ErrorKind, GiveUp, error_text
 
 GZIP_MAGIC = b"\x1f\x8b"
 # everything is processed in pieces of this size, so that the input does not decide on the memory
@@ -59,7 +59,7 @@ def _inflate(body: bytes) -> Iterator[tuple[int, bytes]]:
     try:
         yield from _members(body)
     except zlib.error as error:
-        raise BrokenSitemap(f"the gzip data is damaged ({error})") from None
+        raise BrokenSitemap(f"the gzip data is damaged ({error_text(error)})") from None
 
 
 def _members(body: bytes) -> Iterator[tuple[int, bytes]]:

@@ -9,7 +9,7 @@ from itertools import chain
 from xml.parsers import expat
 
 from forager.crawl.sitemaps.content import BrokenSitemap, decode, unpack
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalizedUrl, Refusal, normalize
 
 # decompressed; the protocol says 50 MB, and sites exceed it
 MAX_BYTES = 200_000_000
@@ -26,7 +26,7 @@ _NO_URL = "there is no URL in it"
 class SitemapEntry:
     """A page, or another sitemap (`is_sitemap`). How deep indexes may nest, the caller decides."""
 
-    url: NormalisedUrl
+    url: NormalizedUrl
     is_sitemap: bool = False
 
 
@@ -65,11 +65,11 @@ class Sitemap:
         except BrokenSitemap as error:
             self.error = error.message
 
-    def _address(self, location: str) -> NormalisedUrl | None:
+    def _address(self, location: str) -> NormalizedUrl | None:
         if not location or len(location) > MAX_FIELD:
             return None
         # escaped twice, or escaped inside CDATA: no page has "&amp;" in its address
-        url = normalise(location.replace("&amp;", "&"), self._url)
+        url = normalize(location.replace("&amp;", "&"), self._url)
         return None if isinstance(url, Refusal) else url
 
 
@@ -136,7 +136,7 @@ class _XmlReader:
 
     def __init__(self) -> None:
         self._found: list[_RawEntry] = []
-        self._held = ""
+        self._unparsed = ""
         self._fed = 0
         self._depth = 0
         self._entry: _RawEntry | None = None
@@ -153,14 +153,14 @@ class _XmlReader:
         parser.CharacterDataHandler = self._characters
 
     def feed(self, text: str) -> None:
-        text = self._held + text
+        text = self._unparsed + text
         ampersand = text.rfind("&", -_LONGEST_REFERENCE)
         cut = ampersand if ampersand >= 0 else len(text)
-        self._held = text[cut:]
+        self._unparsed = text[cut:]
         self._parse(text[:cut], final=False)
 
     def close(self) -> None:
-        self._parse(self._held, final=True)
+        self._parse(self._unparsed, final=True)
 
     def take(self) -> list[_RawEntry]:
         """The entries that are complete; also those before a fault."""

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.frontier.loops import Pointer
-from forager.crawl.settlement import ArchivedPage
+from forager.crawl.settlement import ArchivedUrl
 from forager.db.database import Connection
 from forager.db.rows import Made, Tuples, Values
 from forager.extract.keys import KEY_LENGTH
 
 
-async def select_first_troubles(connection: Connection, job_id: UUID) -> list[str]:
+async def select_first_failures(connection: Connection, job_id: UUID) -> list[str]:
     """The reasons why the first URLs of a crawl are no pages, as text."""
     return await Values(connection).all(
         """
@@ -101,7 +101,7 @@ async def repoint_copies(
 
 async def select_archived(
     connection: Connection, job_id: UUID, keys: Sequence[bytes]
-) -> list[ArchivedPage]:
+) -> list[ArchivedUrl]:
     cursor = await connection.execute(
         """
         SELECT url_hash, url, etag, last_modified, outlinks, segment, segment_offset,
@@ -113,7 +113,7 @@ async def select_archived(
         (job_id, list(keys)),
     )
     return [
-        ArchivedPage(key, url, etag, modified, outlinks, ArchiveRef(*place) if place[0] else None)
+        ArchivedUrl(key, url, etag, modified, outlinks, ArchiveRef(*place) if place[0] else None)
         for key, url, etag, modified, outlinks, *place in await cursor.fetchall()
     ]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from forager.crawl.frontier.entry import Entry, Via
+from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.settlement import Postponed
 from forager.db.database import Connection
 from forager.db.rows import Made, RowArrays, Values
-from forager.extract.urls import NormalisedUrl
+from forager.extract.urls import NormalizedUrl
 
 _NEW = RowArrays(
     "n", depth="smallint", seq="bigint", url_hash="bytea", url="text", parent="bytea", via="text",
@@ -19,7 +19,9 @@ _PLACES = RowArrays("place", depth="smallint", seq="bigint")
 _LATER = RowArrays("later", depth="smallint", seq="bigint", seconds="float8")
 
 
-async def insert_entries(connection: Connection, job_id: UUID, entries: Sequence[Entry]) -> None:
+async def insert_entries(
+    connection: Connection, job_id: UUID, entries: Sequence[FrontierEntry]
+) -> None:
     await connection.execute(
         f"""
         INSERT INTO crawl_frontier (job_id, depth, seq, url_hash, url, parent, via, redirects)
@@ -42,7 +44,9 @@ async def insert_entries(connection: Connection, job_id: UUID, entries: Sequence
     )
 
 
-async def delete_entries(connection: Connection, job_id: UUID, entries: Sequence[Entry]) -> None:
+async def delete_entries(
+    connection: Connection, job_id: UUID, entries: Sequence[FrontierEntry]
+) -> None:
     await connection.execute(
         f"""
         DELETE FROM crawl_frontier f
@@ -68,28 +72,39 @@ async def postpone_entries(
     )
 
 
+# scheme, host and port of a URL: all before its third slash
+_ORIGIN = "split_part(url, '/', 1) || '//' || split_part(url, '/', 3)"
 ENTRY = "depth, seq, url_hash, url, parent, via, attempts, redirects"
 
 
 async def select_entries(
-    connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
-) -> list[Entry]:
-    """The next entries behind a place. Starting there spares the dead rows before it."""
+    connection: Connection,
+    job_id: UUID,
+    *,
+    after: tuple[int, int],
+    besides: Sequence[str] = (),
+    limit: int,
+) -> list[FrontierEntry]:
+    """The next entries behind a place, besides those of some origins.
+
+    Starting there spares the dead rows before it.
+    """
+    others = f"AND {_ORIGIN} <> ALL(%s)" if besides else "AND %s::text[] IS NOT NULL"
     return await Made(connection, _entry).all(
         f"""
         SELECT {ENTRY}
           FROM crawl_frontier
-         WHERE job_id = %s AND (depth, seq) > (%s, %s) AND not_before IS NULL
+         WHERE job_id = %s AND (depth, seq) > (%s, %s) AND not_before IS NULL {others}
          ORDER BY depth, seq
          LIMIT %s
         """,
-        (job_id, *after, limit),
+        (job_id, *after, list(besides), limit),
     )
 
 
 async def select_retries(
     connection: Connection, job_id: UUID, *, besides: Sequence[int], limit: int
-) -> list[Entry]:
+) -> list[FrontierEntry]:
     """Postponed entries that are due, besides those that are being fetched."""
     return await Made(connection, _entry).all(
         f"""
@@ -126,6 +141,6 @@ def _entry(
     via: str,
     attempts: int,
     redirects: list[bytes] | None,
-) -> Entry:
+) -> FrontierEntry:
     hops = tuple(redirects or ())
-    return Entry(depth, seq, key, NormalisedUrl(url), Via(via), parent, attempts, hops)
+    return FrontierEntry(depth, seq, key, NormalizedUrl(url), Via(via), parent, attempts, hops)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.db.rows import Tuples, Values
-from forager.jobs.job import Lease
+from forager.db.rows import RowArrays, Tuples, Values
+
+if TYPE_CHECKING:
+    from forager.crawl.activity import ActivityReport
 
 
-async def insert_state(connection: Connection, job_id: UUID) -> None:
+async def start_over(connection: Connection, job_id: UUID) -> None:
+    """Begin the state of a crawl, without rows that a crawl whose state is lost has left."""
+    await connection.execute("DELETE FROM crawl_frontier WHERE job_id = %s", (job_id,))
+    await connection.execute("DELETE FROM crawl_visited WHERE job_id = %s", (job_id,))
+    await connection.execute("DELETE FROM crawl_states WHERE job_id = %s", (job_id,))
     await connection.execute(
-        "INSERT INTO crawl_states (job_id, discovered) VALUES (%s, 0) ON CONFLICT DO NOTHING",
-        (job_id,),
+        "INSERT INTO crawl_states (job_id, discovered) VALUES (%s, 0)", (job_id,)
     )
 
 
@@ -48,7 +53,7 @@ async def select_states(
         """
         SELECT s.job_id, s.discovered, s.fetched, s.unchanged, s.duplicate, s.failed, s.excluded,
                s.total_pending, s.current_depth, s.reasons, s.bytes_fetched, s.seconds, s.next_seq,
-               s.checkpoint, s.waits_for, s.pace,
+               s.checkpoint, s.waits_for, s.pace, s.updated_at,
                extract(epoch FROM s.waits_until - now())::float8 AS waits_in,
                extract(epoch FROM j.run_after - now())::float8 AS starts_in,
                coalesce(s.reported_at > now() - interval '15 seconds', false) AS is_reported
@@ -159,36 +164,36 @@ async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[
     )
 
 
-async def update_activity(
-    connection: Connection,
-    lease: Lease,
-    *,
-    reason: str | None,
-    seconds: float | None,
-    pace: float,
-    elapsed: float,
-) -> None:
-    """Write what the crawl waits for; nothing if the lease belongs to another worker.
+_REPORTS = RowArrays(
+    "r", job_id="uuid", lease="bigint", reason="text", seconds="float8", pace="float8",
+    elapsed="float8",
+)  # fmt: skip
 
-    Also its duration: a crawl that waits commits nothing, and may be killed.
+
+async def update_activity(connection: Connection, reports: Sequence[ActivityReport]) -> None:
+    """Write what crawls wait for; nothing for a crawl whose lease belongs to another worker.
+
+    Also their duration: a crawl that waits commits nothing, and may be killed. A row that is being
+    committed is left out: the other crawls must not wait for it.
     """
     await connection.execute(
-        """
+        f"""
+        WITH free AS MATERIALIZED (
+            SELECT job_id
+              FROM crawl_states
+             WHERE job_id = ANY(%(job_id)s::uuid[])
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
         UPDATE crawl_states s
-           SET waits_for = %(reason)s,
-               waits_until = now() + %(seconds)s * interval '1 second',
-               pace = %(pace)s,
-               seconds = greatest(s.seconds, %(elapsed)s),
+           SET waits_for = r.reason,
+               waits_until = now() + r.seconds * interval '1 second',
+               pace = r.pace,
+               seconds = greatest(s.seconds, r.elapsed),
                reported_at = now()
-          FROM crawl_jobs j
-         WHERE s.job_id = %(job_id)s AND j.id = s.job_id AND j.lease = %(lease)s
+          FROM {_REPORTS}
+          JOIN crawl_jobs j ON j.id = r.job_id AND j.lease = r.lease
+          JOIN free ON free.job_id = r.job_id
+         WHERE s.job_id = r.job_id
         """,
-        {
-            "job_id": lease.job_id,
-            "lease": lease.number,
-            "reason": reason,
-            "seconds": seconds,
-            "pace": pace,
-            "elapsed": elapsed,
-        },
+        _REPORTS.values(reports, job_id="lease.job_id", lease="lease.number"),
     )

@@ -153,6 +153,20 @@ async def select_sorted(
     return await cursor.fetchall()
 
 
+async def count_by_outcome(
+    connection: Connection, job_id: UUID, wanted: UrlFilter
+) -> dict[str, int]:
+    """Matching URLs by outcome."""
+    return await Tuples(connection).as_dict(
+        f"""
+        SELECT outcome, count(*) FROM crawl_visited
+         WHERE job_id = %(job_id)s AND {_conditions(wanted)}
+         GROUP BY outcome
+        """,
+        _values(job_id, wanted),
+    )
+
+
 async def select_totals(connection: Connection, job_id: UUID) -> tuple[int, int]:
     """Processed URLs of a job, and how many of them failed."""
     cursor = await connection.execute(

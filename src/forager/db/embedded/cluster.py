@@ -9,10 +9,10 @@ import subprocess
 import psutil
 
 from forager.db.embedded.binaries import MAJOR_VERSION, Binaries
+from forager.db.embedded.failures import DAMAGE_HINT, explain_exit, explain_os_error
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.identity import Identity
-from forager.db.embedded.server_log import last_words, log_size, open_log
-from forager.db.embedded.trouble import DAMAGE_HINT, explain_exit, explain_os_error
+from forager.db.embedded.identity import ServerIdentity
+from forager.db.embedded.server_log import log_end, log_size, open_log
 from forager.errors import EmbeddedServerError
 from forager.logs import announce, get_logger
 from forager.permissions import private_opener
@@ -54,7 +54,7 @@ def check_version(folder: ServerFolder) -> bool:
 
 
 def create_cluster(
-    folder: ServerFolder, binaries: Binaries, identity: Identity, server_lock: int
+    folder: ServerFolder, binaries: Binaries, identity: ServerIdentity, server_lock: int
 ) -> None:
     """Make the data folder beside its place and rename it: a crash leaves nothing half made."""
     announce(
@@ -86,20 +86,22 @@ def _refuse_strangers(folder: ServerFolder) -> bool:
 
 
 def _initdb_with_any_locale(
-    folder: ServerFolder, binaries: Binaries, identity: Identity, server_lock: int
+    folder: ServerFolder, binaries: Binaries, identity: ServerIdentity, server_lock: int
 ) -> None:
     for ctype in _CHARACTER_TYPES:
         before = log_size(folder)
         if _initdb(folder, binaries, identity, server_lock, ctype):
             return
-        words = last_words(folder, before)
-        if "locale" not in words:
+        output = log_end(folder, before)
+        if "locale" not in output:
             break
-    raise explain_exit("the embedded database could not be created", words, folder.root, folder.log)
+    raise explain_exit(
+        "the embedded database could not be created", output, folder.root, folder.log
+    )
 
 
 def _initdb(
-    folder: ServerFolder, binaries: Binaries, identity: Identity, server_lock: int, ctype: str
+    folder: ServerFolder, binaries: Binaries, identity: ServerIdentity, server_lock: int, ctype: str
 ) -> bool:
     locale = ("--locale=C", f"--lc-ctype={ctype}")
     # the built-in collation does not change with the operating system, so indexes stay valid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from forager.db.embedded.trouble import explain_os_error
+from forager.db.embedded.failures import explain_os_error
 
 PRIVATE = 0o700
 

@@ -25,7 +25,7 @@ _PROBE_LIMIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ServerIdentity:
     """A user as which PostgreSQL runs."""
 
     prefix: tuple[str, ...] = ()
@@ -53,10 +53,10 @@ class Identity:
         return done.returncode
 
 
-def choose_identity(folder: ServerFolder, binaries: Binaries) -> Identity:
+def choose_identity(folder: ServerFolder, binaries: Binaries) -> ServerIdentity:
     """The current user; for root the owner of the folder, a namespace, or an unprivileged user."""
     if os.geteuid() != 0:
-        return Identity()
+        return ServerIdentity()
     for identity in _candidates(folder.root):
         if _works(identity, folder, binaries):
             return identity
@@ -84,29 +84,29 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_", "LANG"))}
 
 
-def _candidates(root: Path) -> list[Identity]:
+def _candidates(root: Path) -> list[ServerIdentity]:
     owner = root.stat()
     if owner.st_uid != 0:
-        return [Identity(uid=owner.st_uid, gid=owner.st_gid)]
+        return [ServerIdentity(uid=owner.st_uid, gid=owner.st_gid)]
     found = []
     if unshare := shutil.which("unshare"):
-        found.append(Identity(prefix=(unshare, *_NAMESPACE)))
+        found.append(ServerIdentity(prefix=(unshare, *_NAMESPACE)))
     if _has_data(root):  # made in a namespace: it stays root's
         return found
     return [*found, *_unprivileged_users()]
 
 
-def _unprivileged_users() -> list[Identity]:
+def _unprivileged_users() -> list[ServerIdentity]:
     users = {user.pw_name: user for user in pwd.getpwall() if user.pw_uid != 0}
     known = [users[name] for name in _UNPRIVILEGED if name in users]
-    return [Identity(uid=user.pw_uid, gid=user.pw_gid) for user in known]
+    return [ServerIdentity(uid=user.pw_uid, gid=user.pw_gid) for user in known]
 
 
 def _has_data(root: Path) -> bool:
     return (root / "data").exists()
 
 
-def _works(identity: Identity, folder: ServerFolder, binaries: Binaries) -> bool:
+def _works(identity: ServerIdentity, folder: ServerFolder, binaries: Binaries) -> bool:
     probe = ["/bin/sh", "-c", _PROBE, "sh", str(folder.home), str(binaries.postgres)]
     try:
         code = identity.run(probe, capture_output=True, cwd="/", timeout=_PROBE_LIMIT)

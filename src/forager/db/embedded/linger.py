@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.identity import Identity
+from forager.db.embedded.identity import ServerIdentity
 from forager.db.embedded.locks import EXCLUSIVE, hold_start_lock, open_lock, try_lock
 from forager.db.embedded.server import stop_server
 
@@ -30,7 +30,7 @@ def linger(folder: ServerFolder, seconds: float) -> None:
         _write_deadline(lock, time.time() + seconds)
         if not try_lock(lock, EXCLUSIVE):
             return  # a process waits already, and reads the new deadline
-        Identity().run(
+        ServerIdentity().run(
             # in the background of a shell that ends at once: an orphan
             ["/bin/sh", "-c", '"$@" &', "sh", *_command(folder, lock)],
             stdout=subprocess.DEVNULL,

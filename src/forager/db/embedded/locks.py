@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 
 from forager.db.embedded.binaries import EXTERNAL_HINT
+from forager.db.embedded.failures import explain_os_error
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.server_log import moments
-from forager.db.embedded.trouble import explain_os_error
 from forager.errors import EmbeddedServerError
 
 SHARED = fcntl.LOCK_SH

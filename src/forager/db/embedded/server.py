@@ -9,8 +9,9 @@ from pathlib import Path
 
 from forager.db.embedded.binaries import find_binaries
 from forager.db.embedded.cluster import check_version, create_cluster, write_configuration
+from forager.db.embedded.failures import ServerStartingError, explain_exit, explain_os_error
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.identity import Identity, choose_identity
+from forager.db.embedded.identity import ServerIdentity, choose_identity
 from forager.db.embedded.locks import EXCLUSIVE, SHARED, open_lock, try_lock
 from forager.db.embedded.postmaster import (
     Postmaster,
@@ -19,7 +20,7 @@ from forager.db.embedded.postmaster import (
     kill_orphans,
     last_socket_folder,
 )
-from forager.db.embedded.server_log import last_words, moments, open_log, trim_log
+from forager.db.embedded.server_log import log_end, moments, open_log, trim_log
 from forager.db.embedded.sockets import (
     PORT,
     SOCKET_NAME,
@@ -28,8 +29,7 @@ from forager.db.embedded.sockets import (
     clear_socket,
     remove_socket_folder,
 )
-from forager.db.embedded.trouble import StillStartingError, explain_exit, explain_os_error
-from forager.errors import EmbeddedServerError
+from forager.errors import EmbeddedServerError, error_text
 from forager.logs import get_logger
 
 # crash recovery reads up to max_wal_size, which a slow disk may need minutes for
@@ -68,11 +68,11 @@ def wait_until_ready(folder: ServerFolder, log_start: int) -> Postmaster:
             log.debug("embedded PostgreSQL is ready", pid=postmaster.pid, seconds=round(waited, 3))
             return postmaster
         if not alive and postmaster is None:
-            words = last_words(folder, log_start)
+            output = log_end(folder, log_start)
             raise explain_exit(
-                "the embedded PostgreSQL did not start", words, folder.root, folder.log
+                "the embedded PostgreSQL did not start", output, folder.root, folder.log
             )
-    raise StillStartingError(
+    raise ServerStartingError(
         f"the embedded PostgreSQL was not ready after {START_LIMIT:g} s",
         hint=f"it keeps starting in the background: try again later, and see {folder.log}",
     )
@@ -181,7 +181,7 @@ def _start_locked(folder: ServerFolder, server_lock: int) -> None:
 
 
 def _spawn(
-    folder: ServerFolder, postgres: Path, identity: Identity, sockets: Path, server_lock: int
+    folder: ServerFolder, postgres: Path, identity: ServerIdentity, sockets: Path, server_lock: int
 ) -> None:
     """Start the server detached: the process that started it may exit before it ends.
 
@@ -205,7 +205,10 @@ def _spawn(
         )
     except subprocess.SubprocessError as error:
         raise explain_exit(
-            f"the embedded PostgreSQL could not be started: {error}", "", folder.root, folder.log
+            f"the embedded PostgreSQL could not be started: {error_text(error)}",
+            "",
+            folder.root,
+            folder.log,
         ) from error
     finally:
         os.close(output)

@@ -41,10 +41,10 @@ def log_size(folder: ServerFolder) -> int:
 
 
 def last_line(folder: ServerFolder) -> str:
-    return last_words(folder).rsplit("\n", 1)[-1]
+    return log_end(folder).rsplit("\n", 1)[-1]
 
 
-def last_words(folder: ServerFolder, since: int = 0) -> str:
+def log_end(folder: ServerFolder, since: int = 0) -> str:
     """The last lines of the log, not counting what was there before `since`."""
     try:
         with folder.log.open("rb") as log:

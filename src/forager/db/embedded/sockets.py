@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from psycopg.pq import PGconn, Ping
 
+from forager.db.embedded.failures import explain_os_error
 from forager.db.embedded.folder import PRIVATE, ServerFolder
-from forager.db.embedded.identity import Identity
-from forager.db.embedded.trouble import explain_os_error
+from forager.db.embedded.identity import ServerIdentity
 from forager.errors import EmbeddedServerError
 
 PORT = 5432
@@ -39,7 +39,7 @@ def accepts_connections(folder: Path) -> bool:
 
 
 def choose_socket_folder(
-    folder: ServerFolder, identity: Identity, last_used: Path | None = None
+    folder: ServerFolder, identity: ServerIdentity, last_used: Path | None = None
 ) -> Path:
     """Below home if a socket fits there, otherwise a short folder that belongs to us alone.
 
@@ -73,7 +73,7 @@ def remove_socket_folder(folder: Path | None) -> None:
             folder.rmdir()
 
 
-def _places(folder: ServerFolder, identity: Identity) -> list[Path]:
+def _places(folder: ServerFolder, identity: ServerIdentity) -> list[Path]:
     short = f"forager-{identity.files_uid}-{hashlib.sha256(bytes(folder.home)).hexdigest()[:12]}"
     places = [folder.sockets]
     runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
@@ -89,7 +89,7 @@ def _fits(place: Path) -> bool:
     return len(os.fsencode(path)) <= _MAX_PATH_BYTES and _PLAIN.fullmatch(path) is not None
 
 
-def _make_private(place: Path, identity: Identity) -> None:
+def _make_private(place: Path, identity: ServerIdentity) -> None:
     try:
         with contextlib.suppress(FileExistsError):
             place.mkdir(mode=PRIVATE)
@@ -106,7 +106,7 @@ def _make_private(place: Path, identity: Identity) -> None:
         )
 
 
-def _is_private(place: Path, identity: Identity) -> bool:
+def _is_private(place: Path, identity: ServerIdentity) -> bool:
     try:
         found = place.lstat()
     except OSError:

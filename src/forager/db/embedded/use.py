@@ -22,6 +22,7 @@ from psycopg import errors, sql
 
 from forager.db.embedded.binaries import MAJOR_VERSION
 from forager.db.embedded.cluster import ROLE, data_version
+from forager.db.embedded.failures import ServerStartingError, disk_is_full
 from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.db.embedded.identity import home_mode
 from forager.db.embedded.linger import linger, stop_if_unused
@@ -43,8 +44,7 @@ from forager.db.embedded.server import (
 )
 from forager.db.embedded.server_log import log_size, moments
 from forager.db.embedded.sockets import database_url
-from forager.db.embedded.trouble import StillStartingError, disk_is_full
-from forager.errors import EmbeddedServerError, NotAllowed
+from forager.errors import EmbeddedServerError, NotAllowed, error_text
 from forager.logs import get_logger
 
 # initdb and a slow shutdown both happen under the start lock
@@ -65,7 +65,7 @@ def join_server(home: Path, *, linger: float = 0.0, lock_limit: float = LOCK_LIM
     use = ServerUse(folder, lock_limit, linger)
     try:
         use.ensure_running()
-    except StillStartingError:
+    except ServerStartingError:
         use.abandon()  # stopping it now would throw its recovery away
         raise
     except BaseException:
@@ -126,7 +126,7 @@ class ServerUse:
                         if try_lock(self._users_lock, EXCLUSIVE):
                             self._stop()
             except (EmbeddedServerError, OSError, subprocess.SubprocessError) as error:
-                log.warning("left the embedded PostgreSQL running", reason=str(error))
+                log.warning("left the embedded PostgreSQL running", reason=error_text(error))
             finally:
                 self.abandon()
 
@@ -221,10 +221,10 @@ def ensure_database(folder: ServerFolder, socket_folder: Path) -> str:
             # as that takes, and its pid file says "ready" all the while
             if waited > _DROPPED_LIMIT and "the database system is" not in str(error):
                 raise EmbeddedServerError(
-                    f"the embedded PostgreSQL runs, but cannot be used: {error}",
+                    f"the embedded PostgreSQL runs, but cannot be used: {error_text(error)}",
                     hint=f"the server's log is {folder.log}",
                 ) from error
-    raise StillStartingError(hint=f"try again later, and see {folder.log}")
+    raise ServerStartingError(hint=f"try again later, and see {folder.log}")
 
 
 def _exists(url: str) -> bool:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from forager.errors import ForagerError
+from forager.errors import ForagerError, error_text
 from forager.settings import Settings
 
 OFF, AUTO = "off", "auto"
@@ -22,6 +22,8 @@ OFF, AUTO = "off", "auto"
 MAX_TOKENS = 256
 MAX_CHARACTERS = 2_000
 TIMEOUT = 60.0
+# words whose vectors are kept: about 20 MB
+MAX_WORDS = 20_000
 # of a half-precision number, as vectors are stored
 LARGEST = 65_504.0
 
@@ -56,9 +58,21 @@ class StaticModel:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self.name = f"wordllama-l2-supercat-256 {version('wordllama')}"
+        self._words: dict[str, Any] = {}
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return await asyncio.to_thread(self._embed, texts)
+
+    def word_vectors(self, words: Sequence[str]) -> Any:
+        """The vectors of single words, as rows of a matrix."""
+        import numpy
+
+        if len(self._words) > MAX_WORDS:
+            self._words.clear()
+        new = [word for word in words if word not in self._words]
+        for word, vector in zip(new, self._embed(new), strict=True):
+            self._words[word] = numpy.asarray(vector, numpy.float32)
+        return numpy.stack([self._words[word] for word in words])
 
     def _embed(self, texts: Sequence[str]) -> list[Vector]:
         import numpy
@@ -96,7 +110,7 @@ class EndpointModel:
             if not all(abs(number) <= LARGEST for vector in vectors for number in vector):
                 raise ValueError("the numbers of its vectors are too large")
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            raise EmbeddingFailed(f"the embeddings endpoint failed: {error}") from error
+            raise EmbeddingFailed(f"the embeddings endpoint failed: {error_text(error)}") from error
         if len(vectors) != len(texts):
             raise EmbeddingFailed("the embeddings endpoint returned another number of vectors")
         return vectors

@@ -33,6 +33,8 @@ class SearchRequest:
     query: str
     # a source, or a name that several versions share: `python` finds in `python@3.13` as well
     source: str | None = None
+    # only these versions of the source: 3.12, >=3.10,<3.13, 3.10-3.12 or 3.x
+    version: str | None = None
     # a generation of that source by its number; by default the published one
     generation: int | None = None
     # only pages whose path has this prefix

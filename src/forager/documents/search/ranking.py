@@ -8,86 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from forager.db.database import Connection
-from forager.db.text_search import CONFIGURATIONS, primary
 from forager.documents.search import store
 from forager.documents.search.hit import SearchRequest
-from forager.documents.search.indexing import PATH_LENGTH
-from forager.documents.search.score import Candidate, Terms, Weights, rarity, score
-from forager.documents.search.store import Key, SearchedGeneration
-from forager.documents.search.tsquery import Query, Reading, TsQuery, any_of, build
+from forager.documents.search.indexing import find_sections
+from forager.documents.search.scopes import RankedGenerations
+from forager.documents.search.score import Candidate, Weights, score
+from forager.documents.search.store import Key
+from forager.documents.search.tsquery import any_of
 from forager.documents.store.words import kind_lexeme, language_lexeme, source_lexeme
-from forager.index.engine import View
+from forager.index.engine import Found, IndexView
 from forager.index.kind import WINDOW
-from forager.index.tsquery import engine_query
-
-_LANGUAGES = {config: language for language, config in CONFIGURATIONS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Generations whose sources are indexed under one configuration, and the query under it."""
-
-    config: str
-    generations: Sequence[SearchedGeneration]
-    query: TsQuery
-    terms: Terms
-
-    @property
-    def generation_ids(self) -> list[int]:
-        return [generation.id for generation in self.generations]
-
-
-async def scopes_of(
-    connection: Connection,
-    query: Query,
-    generations: Sequence[SearchedGeneration],
-    reading: Reading,
-    prefers: str | None = None,
-) -> list[Scope]:
-    """The query under each configuration in which it has searchable words."""
-    by_config: dict[str, list[SearchedGeneration]] = {}
-    for generation in generations:
-        by_config.setdefault(generation.config, []).append(generation)
-    texts = [text for term in query.terms for text in term.texts]
-    if not texts or not by_config:
-        return []
-    words = await store.select_term_queries(connection, list(by_config), texts)
-    built = [
-        (config, members, build(query, words[config], reading))
-        for config, members in by_config.items()
-    ]
-    return [
-        Scope(config, members, made, await _terms(connection, made, members, config, prefers))
-        for config, members, made in built
-        if made.match
-    ]
-
-
-async def _terms(
-    connection: Connection,
-    query: TsQuery,
-    generations: Sequence[SearchedGeneration],
-    config: str,
-    prefers: str | None,
-) -> Terms:
-    """The weight of each term by its rarity; terms without counts weigh the same."""
-    lexemes = [term.lexemes for term in query.terms]
-    total, counts = await store.select_word_counts(
-        connection, [each.id for each in generations], [word for row in lexemes for word in row]
-    )
-    return Terms(
-        texts=[term.text for term in query.terms],
-        parts=[term.parts for term in query.terms],
-        rarity=[rarity(min((counts.get(w, 0) for w in row), default=0), total) for row in lexemes],
-        typed=query.typed,
-        language=primary(prefers) if prefers else _LANGUAGES.get(config, ""),
-        source_language=_LANGUAGES.get(config, ""),
-    )
-
 
 # characters of two texts that are compared, and how many at least
 _COMPARED = 200
@@ -111,8 +43,7 @@ _LINK_TARGET = re.compile(r"\]\([^()\s]{0,2000}\)?")
 async def rank(
     connection: Connection,
     request: SearchRequest,
-    scopes: Sequence[Scope],
-    view: View | None = None,
+    scopes: Sequence[RankedGenerations],
     *,
     share: float = 1.0,
 ) -> tuple[list[Candidate], bool]:
@@ -123,7 +54,7 @@ async def rank(
     found: list[Candidate] = []
     capped = False
     for scope in scopes:
-        lookup = _Lookup(connection, request, scope, view, marked=_is_marked(request, scopes))
+        lookup = _Lookup(connection, request, scope, marked=_is_marked(request, scopes))
         matching = await lookup.select(scope.query.match)
         if share < 1 and scope.query.is_simple and len(scope.query.terms) > 1:
             matching |= await lookup.select(scope.query.relaxed(scope.terms.rarity, share))
@@ -133,10 +64,21 @@ async def rank(
         for key, candidate in zip(keys, best, strict=True):
             candidate.place = places[key]
             candidate.query, candidate.config = scope.query, scope.config
-        score(best, scope.terms, WEIGHTS)
+        score_by_source(best, scope)
         capped |= lookup.capped or len(best) < len(matching)
         found += best
     return _without_repeats(found), capped
+
+
+def score_by_source(candidates: Sequence[Candidate], scope: RankedGenerations) -> None:
+    """Score the candidates of each source by its own vocabulary, and by how well it fits."""
+    sources: dict[str, list[Candidate]] = {}
+    for each in candidates:
+        sources.setdefault(each.place.source_id, []).append(each)
+    for source, members in sources.items():
+        score(members, scope.terms_by_source.get(source, scope.terms), WEIGHTS)
+        for each in members:
+            each.score *= scope.fits.get(source, 1.0)
 
 
 def _without_repeats(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -158,11 +100,11 @@ def _order(candidate: Candidate) -> tuple[float, int, int]:
     return -candidate.score, candidate.document_id, candidate.position
 
 
-def _is_marked(request: SearchRequest, scopes: Sequence[Scope]) -> bool:
+def _is_marked(request: SearchRequest, scopes: Sequence[RankedGenerations]) -> bool:
     return request.source is not None or request.user_id is not None or len(scopes) > 1
 
 
-def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candidate]:
+def _most_promising(candidates: Iterable[Candidate], scope: RankedGenerations) -> list[Candidate]:
     """The candidates with the highest weight by the index alone."""
 
     def promise(candidate: Candidate) -> tuple[float, int, int]:
@@ -174,30 +116,23 @@ def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candi
 
 
 class _Lookup:
-    """Selects matching sections of one scope, from all or from those that an engine offers."""
+    """Selects matching sections of one scope."""
 
     def __init__(
         self,
         connection: Connection,
         request: SearchRequest,
-        scope: Scope,
-        view: View | None,
+        scope: RankedGenerations,
         *,
         marked: bool,
     ) -> None:
         self._connection = connection
         self._request = request
         self._scope = scope
-        self._view = view
-        self._numbers = [generation.source_number for generation in scope.generations]
-        # conditions on the marks of search rows
-        self._filters = []
-        if marked and len(self._numbers) <= MAX_MARKS:
-            self._filters.append(any_of(map(source_lexeme, self._numbers)))
-        if request.language is not None:
-            self._filters.append(any_of([language_lexeme(request.language)]))
-        if request.kind is not None:
-            self._filters.append(any_of([kind_lexeme(request.kind)]))
+        self._filters = marks_of(request)
+        if marked and len(scope.generations) <= MAX_MARKS:
+            numbers = [generation.source_number for generation in scope.generations]
+            self._filters.append(any_of(map(source_lexeme, numbers)))
         self.capped = False
 
     async def select(self, match: str) -> dict[Key, Candidate]:
@@ -208,44 +143,6 @@ class _Lookup:
         return found
 
     async def _select(self, match: str, cap: int, *, in_headings: bool) -> dict[Key, Candidate]:
-        if self._view is None:
-            return await self._among(None, match, cap, in_headings=in_headings)
-        keys: list[Key] = []
-        found: dict[Key, Candidate] = {}
-        # request more until enough are visible, none are left, or the limit is reached
-        for end in WINDOWS:
-            keys += await self._offered(
-                self._view, match, in_headings, start=len(keys), size=end - len(keys)
-            )
-            among = (keys, self._view.unsent)
-            found = await self._among(among, match, cap, in_headings=in_headings)
-            if len(found) >= cap or len(keys) < end:
-                return found
-        self.capped = True
-        return found
-
-    async def _offered(
-        self, view: View, match: str, in_headings: bool, *, start: int, size: int
-    ) -> list[Key]:
-        """Sections that the engine offers, best first."""
-        filters: list[dict[str, Any]] = [{"term": {"config": self._scope.config}}]
-        if len(self._numbers) <= MAX_SOURCES:
-            filters.append({"terms": {"source_number": self._numbers}})
-        if self._request.path is not None:
-            filters.append({"prefix": {"path": self._request.path[:PATH_LENGTH]}})
-        words = engine_query(match, "head_words" if in_headings else "words")
-        query = {"bool": {"must": [words], "filter": filters}}
-        found = await view.find(query, ("document_id", "position"), start=start, size=size)
-        return [(document, position) for document, position in found]
-
-    async def _among(
-        self,
-        among: tuple[Sequence[Key], Sequence[int]] | None,
-        match: str,
-        cap: int,
-        *,
-        in_headings: bool,
-    ) -> dict[Key, Candidate]:
         found = await store.select_candidates(
             self._connection,
             " & ".join([f"({match})", *self._filters]),
@@ -255,14 +152,91 @@ class _Lookup:
             path=self._request.path,
             in_headings=in_headings,
             cap=cap,
-            among=among,
         )
         self.capped |= len(found) >= cap
         return {(each.document_id, each.position): each for each in found}
 
 
+def marks_of(request: SearchRequest) -> list[str]:
+    """Conditions on the marks of search rows: language and kind."""
+    marks = [] if request.language is None else [any_of([language_lexeme(request.language)])]
+    return marks if request.kind is None else [*marks, any_of([kind_lexeme(request.kind)])]
+
+
+# --- with an engine ------------------------------------------------------------------------------
+
 # The number of requested sections, if too few of those before are visible to readers: most are of
 # published generations, so the first window is nearly always enough.
-WINDOWS = (1_500, 5_000, WINDOW)
-# with more sources than this, only the manifest filters by source
-MAX_SOURCES = 1_000
+WINDOWS = (500, 2_000, WINDOW)
+
+
+async def rank_with_engine(
+    connection: Connection,
+    request: SearchRequest,
+    scopes: Sequence[RankedGenerations],
+    view: IndexView,
+) -> tuple[list[Candidate], bool]:
+    """The sections that the engine finds and readers see, in the order of the engine.
+
+    Also whether there may be more.
+    """
+    found: list[Found] = []
+    visible: list[Found] = []
+    for end in WINDOWS:
+        window = await find_sections(
+            view,
+            request.query,
+            [each.source_number for scope in scopes for each in scope.generations],
+            request.path,
+            size=end - len(found),
+            after=found[-1] if found else None,
+        )
+        found += window
+        visible += await _visible(connection, request, scopes, window)
+        is_all = len(found) < end
+        if is_all or len(visible) >= MAX_SCORED:
+            break
+    shown = visible[:MAX_SCORED]
+    return await _candidates(connection, scopes, shown), not is_all or len(shown) < len(visible)
+
+
+async def _visible(
+    connection: Connection,
+    request: SearchRequest,
+    scopes: Sequence[RankedGenerations],
+    found: Sequence[Found],
+) -> list[Found]:
+    keys = [_key(each) for each in found]
+    generations = [id_ for scope in scopes for id_ in scope.generation_ids]
+    marks = " & ".join(marks_of(request))
+    seen = await store.select_visible(connection, keys, generations, path=request.path, marks=marks)
+    return [each for each in found if _key(each) in seen]
+
+
+async def _candidates(
+    connection: Connection, scopes: Sequence[RankedGenerations], found: Sequence[Found]
+) -> list[Candidate]:
+    """The sections with their pages, and the terms that PostgreSQL finds in them."""
+    scores = {_key(each): each.score for each in found}
+    generations = [id_ for scope in scopes for id_ in scope.generation_ids]
+    places = await store.select_places(connection, list(scores), generations)
+    candidates: list[Candidate] = []
+    for scope in scopes:
+        names = {generation.source_id for generation in scope.generations}
+        keys = [key for key in scores if key in places and places[key].source_id in names]
+        terms = [term.query for term in scope.query.terms]
+        matched = await store.select_matched_terms(connection, keys, terms)
+        candidates += [
+            Candidate(
+                *key, [float(has) for has in matched[key]], [False] * len(terms), 0, (), False, 0.0,
+                place=places[key], score=scores[key], query=scope.query, config=scope.config,
+            )
+            for key in keys
+            if key in matched
+        ]  # fmt: skip
+    return _without_repeats(candidates)
+
+
+def _key(found: Found) -> Key:
+    document, position = found.ids
+    return document, position

@@ -16,8 +16,8 @@ from forager.documents.search.tsquery import EMPTY, TsQuery
 
 _WORDS = re.compile(r"\w+")
 # separators in titles: "tempfile — Generate files · Python documentation"
-_TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
-_TITLE_HEAD = re.compile(r".{1,80}?(?::|\s+[-\u2013\u2014|\u00b7\u00bb])\s+(?=\S)")
+_TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]+\s+")
+_TITLE_HEAD = re.compile(r".{1,80}?(?::|\s+[-\u2013\u2014|\u00b7\u00bb]+)\s+(?=\S)")
 # titles that begin with the name of the site, and their share
 _MIN_TITLES = 3
 _MIN_SHARE = 0.2
@@ -27,6 +27,12 @@ _ARGUMENTS = re.compile(r"(?<=\w)[(\[].*", re.DOTALL)
 _CHANGES = re.compile(
     r"\d{4}-\d\d-\d\d|\b(?:release|version)s? v?\d|\bv?\d+\.\d+\.\d|change ?log|release notes"
     r"|what.s new|\bhistory of changes|\b(?:old)?news\b",
+    re.IGNORECASE,
+)
+# pages that list what others explain: "Index", "Concept Index", "Table of Contents"
+_INDEX = re.compile(
+    r"(?:(?:the|general|concept|global|\w+s?|key ?word|\w+ names?) )?(?:index|contents|indices)"
+    r"|(?:table of|all) (?:contents|\w+)|list of (?:all )?\w+",
     re.IGNORECASE,
 )
 _GLOSSARY = re.compile(r"\bgloss(?:ary|aire|ar|ario)\b|用語|용어", re.IGNORECASE)
@@ -48,6 +54,8 @@ class Weights:
     phrase: float = 0.5
     title: float = 0.5
     exact_title: float = 1.2
+    # the page is named like the query, whichever way it is written
+    own_page: float = 0.6
     definition: float = 1.2
     page: float = 0.3
     lead: float = 0.15
@@ -61,7 +69,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SectionPlace:
     """The page and the position of a section."""
 
     document_id: int
@@ -76,6 +84,8 @@ class Place:
     last_position: int
     # pages that link to its page
     inlinks: int = 0
+    # the heading above it
+    parent: str = ""
 
 
 def page_names(titles: Iterable[str]) -> dict[str, str]:
@@ -98,7 +108,7 @@ def _head(title: str) -> str:
     return found[0] if found else ""
 
 
-NOWHERE = Place(0, 0, "", 0, "", "", "", "", "", 0)
+NOWHERE = SectionPlace(0, 0, "", 0, "", "", "", "", "", 0)
 
 
 @dataclass(slots=True)
@@ -118,7 +128,7 @@ class Candidate:
     near: float
     # further sections that say the same
     repeats: int = 0
-    place: Place = NOWHERE
+    place: SectionPlace = NOWHERE
     # the name of its page, without that of the site
     page_name: str = ""
     score: float = 0.0
@@ -141,7 +151,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class WeightedTerms:
     """The terms of a query with their weights: rare words weigh more than common ones."""
 
     texts: Sequence[str]
@@ -164,10 +174,10 @@ def rarity(sections_with: float, sections: float) -> float:
     return math.log(1 + (sections + 1) / (sections_with + 0.5)) / math.log(2 + sections)
 
 
-def score(candidates: Sequence[Candidate], terms: Terms, weights: Weights) -> None:
+def score(candidates: Sequence[Candidate], terms: WeightedTerms, weights: Weights) -> None:
     """Score candidates; those of pages with several good sections come first."""
     pages: dict[int, list[Candidate]] = {}
-    _name_pages(candidates)
+    name_pages(candidates)
     for candidate in candidates:
         language = primary(candidate.place.language) or terms.source_language
         candidate.is_preferred = language == terms.language
@@ -183,7 +193,8 @@ def score(candidates: Sequence[Candidate], terms: Terms, weights: Weights) -> No
             each.score += weights.page * (others / 2 + covered - 0.5)
 
 
-def _name_pages(candidates: Sequence[Candidate]) -> None:
+def name_pages(candidates: Sequence[Candidate]) -> None:
+    """Set the name of each candidate's page, by the titles of all of them."""
     titles: dict[str, list[str]] = {}
     for each in candidates:
         titles.setdefault(each.place.source_id, []).append(each.place.title)
@@ -192,7 +203,7 @@ def _name_pages(candidates: Sequence[Candidate]) -> None:
         each.page_name = names[each.place.source_id][each.place.title]
 
 
-def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
+def _score(candidate: Candidate, terms: WeightedTerms, weights: Weights) -> float:
     place, page = candidate.place, candidate.page_name
     heading = terms.share(candidate.in_heading)
     # the longer a text, the more words it has by chance
@@ -213,6 +224,8 @@ def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
         "definition": weights.definition * defines**2,
         "inlinks": weights.inlinks * math.log2(1 + place.inlinks) / 10,
     }
+    if _letters(terms.typed) in (_letters(page), _letters(path_words(place.url))):
+        parts["own_page"] = weights.own_page
     if candidate.position == 0:
         parts["lead"] = weights.lead * heading
         parts["exact_title"] = weights.exact_title * _exactness(candidate, terms) ** 2
@@ -221,8 +234,8 @@ def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
 
 def _factor(candidate: Candidate, weights: Weights) -> float:
     """Less than 1 for sections that mention what others explain."""
-    factor = 1 - weights.listing * candidate.is_listing
     heading, page = candidate.place.heading, candidate.page_name
+    factor = 1 - weights.listing * (candidate.is_listing or bool(_INDEX.fullmatch(page)))
     if _CHANGES.search(heading) or _CHANGES.search(page):
         factor *= 1 - weights.changes
     if _GLOSSARY.search(page):
@@ -246,14 +259,14 @@ def _stem(word: str) -> str:
     return word
 
 
-def _precision(text: str, terms: Terms) -> float:
+def _precision(text: str, terms: WeightedTerms) -> float:
     """The share of a short text that the query covers, from 0 to 1."""
     words = [word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit()]
     wanted = _stems(" ".join([terms.typed, *terms.parts]))
     return sum(word in wanted for word in words) / len(words) if words else 0.0
 
 
-def _overlap(text: str, terms: Terms) -> float:
+def _overlap(text: str, terms: WeightedTerms) -> float:
     words = _stems(text)
     return terms.share(
         any(word in words for word in _stems(term))
@@ -262,13 +275,19 @@ def _overlap(text: str, terms: Terms) -> float:
     )
 
 
-def _has_phrase(text: str, terms: Terms) -> bool:
+def _has_phrase(text: str, terms: WeightedTerms) -> bool:
     """Whether the whole query, of at least two words, is in a text."""
     wanted = " ".join(_stems(terms.typed))
     return " " in wanted and f" {wanted} " in f" {' '.join(_stems(text))} "
 
 
-def _exactness(candidate: Candidate, terms: Terms) -> float:
+@lru_cache(maxsize=8192)
+def _letters(text: str) -> str:
+    """A text without signs and case: `gtk_text_iter` and `Gtk.TextIter` are one name."""
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+def _exactness(candidate: Candidate, terms: WeightedTerms) -> float:
     """Whether the query is the name of the page, by its title or its file."""
     names = (candidate.page_name, path_words(candidate.place.url))
     return max(_precision(name, terms) * _overlap(name, terms) for name in names)

@@ -8,13 +8,13 @@ from forager.db.database import Connection, Database
 from forager.documents.search import store as search_store
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.search.hit import SearchRequest
-from forager.documents.search.ranking import Scope
+from forager.documents.search.scopes import RankedGenerations
 from forager.documents.search.score import Candidate, page_names
 from forager.documents.search.snippets import plain_text
-from forager.documents.search.tsquery import Kind, Query
+from forager.documents.search.tsquery import Query, TermKind
 from forager.documents.store import embeddings as store
 from forager.documents.store.embeddings import SectionText
-from forager.errors import ForagerError
+from forager.errors import ForagerError, error_text
 from forager.logs import get_logger
 from forager.services.service import Service
 from forager.settings import Settings
@@ -106,7 +106,7 @@ class Embedding:
 
     async def _maintain(self) -> None:
         await self._database.run(store.delete_orphaned_vectors, CHUNK)
-        async with self._database.answering_within(INDEXING).transaction() as connection:
+        async with self._database.with_answer_limit(INDEXING).transaction() as connection:
             await store.create_index_if_large(connection)
 
 
@@ -120,22 +120,28 @@ def _text(section: SectionText, page_name: str) -> str:
 
 def is_question(query: Query) -> bool:
     """Whether a query may describe what it searches for, rather than name it."""
-    plain = all(term.kind is Kind.WORDS and not term.negated for term in query.terms)
+    plain = all(term.kind is TermKind.WORDS and not term.negated for term in query.terms)
     return plain and len(query.alternatives) == 1 and len(query.terms) >= MIN_WORDS
 
 
 async def find_similar(
-    connection: Connection, request: SearchRequest, scopes: Sequence[Scope], embedder: Embedder
+    connection: Connection,
+    request: SearchRequest,
+    scopes: Sequence[RankedGenerations],
+    embedder: Embedder,
 ) -> list[Candidate]:
     """The sections that are nearest to a question in meaning; none if nothing is embedded."""
     if request.language is not None or request.kind is not None:
         return []
     if await store.select_model(connection) != embedder.name:
         return []
+    # a source that the question names is the only one to look in
+    named = [scope for scope in scopes if scope.is_named]
+    scopes = named or scopes
     try:
-        [vector] = await embedder.embed([request.query])
+        [vector] = await embedder.embed([named[0].query.typed if named else request.query])
     except ForagerError as error:
-        log.warning("search by meaning failed", error=str(error))
+        log.warning("search by meaning failed", error=error_text(error))
         return []
     generations = [number for scope in scopes for number in scope.generation_ids]
     nearest = await store.select_nearest(connection, vector, generations, request.path, NEAREST)
@@ -157,7 +163,7 @@ async def find_similar(
                 is_listing=False,
                 near=0.0,
                 place=places[key],
-                score=nearest[key],
+                score=nearest[key] * scope.fits.get(places[key].source_id, 1.0),
                 query=scope.query,
                 config=scope.config,
                 is_similar=True,
@@ -167,18 +173,19 @@ async def find_similar(
     return found
 
 
-def meaning_weight(query: Query, scopes: Sequence[Scope]) -> float:
+def meaning_weight(query: Query, scopes: Sequence[RankedGenerations]) -> float:
     """The weight of the meaning of a query: less if no word of it is too common to be indexed.
 
     Such words are in nearly all questions, and in few queries that name what they look for.
     """
-    return 1.0 if len(scopes[0].query.terms) < len(query.terms) else _WEIGHT_OF_NAMES
+    scope = next((scope for scope in scopes if scope.is_named), scopes[0])
+    return 1.0 if len(scope.query.terms) < len(query.terms) else _WEIGHT_OF_NAMES
 
 
 def fuse(
     by_words: Sequence[Candidate], by_meaning: Sequence[Candidate], weight: float = 1.0
 ) -> list[Candidate]:
-    """Both rankings in one: pages by the sum of their scores, each on a scale from 0 to 1.
+    """Both rankings in one: pages by the mean of their scores, each on a scale from 0 to 1.
 
     The best page with all words comes before pages that were found only by meaning.
     """
@@ -187,7 +194,7 @@ def fuse(
     found = sorted(known.values(), key=lambda each: (each.is_similar, -each.score))
     for each in found:
         page = each.document_id
-        each.score = words.get(page, 0.0) + weight * meaning.get(page, 0.0)
+        each.score = (words.get(page, 0.0) + weight * meaning.get(page, 0.0)) / 2
     best = max((each.score for each in by_words if each.is_complete), default=None)
     for each in found:
         if best is not None and each.document_id not in words and not each.is_complete:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
 from forager.db.text_search import primary
-from forager.documents.publication import no_such_generation, no_such_source
+from forager.documents.publication import no_such_generation, no_such_source, publish_hint
 from forager.documents.search import store
-from forager.documents.search.embedding import Embedder
+from forager.documents.search.embedding import Embedder, StaticModel
 from forager.documents.search.hit import (
     MAX_HITS,
     SearchPage,
@@ -18,21 +18,32 @@ from forager.documents.search.hit import (
     decode_cursor,
     encode_cursor,
 )
-from forager.documents.search.ranking import MOST, SOME, Scope, rank, scopes_of
+from forager.documents.search.ranking import MOST, SOME, rank, rank_with_engine
+from forager.documents.search.rerank import rerank
+from forager.documents.search.scopes import (
+    Named,
+    RankedGenerations,
+    names_in,
+    scopes_of,
+    without_names,
+)
 from forager.documents.search.score import Candidate
 from forager.documents.search.semantic import find_similar, fuse, is_question, meaning_weight
 from forager.documents.search.snippets import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
-from forager.documents.search.tsquery import Query, Reading, parse_query, suggest
+from forager.documents.search.tsquery import MatchMode, Query, parse_query, suggest
 from forager.documents.store import generations
+from forager.documents.versions import select_versions
 from forager.errors import InvalidInput
 from forager.extract.text import storable
-from forager.index.engine import Engine, View, answer
+from forager.index.engine import IndexView, SearchEngine, answer
 from forager.index.kind import SECTIONS, IndexMissing
 
 BY_WORDS = "Nothing is written as typed; these sections have the same words in a row."
 BY_PREFIX = "Nothing is written as typed; these sections have words that begin so."
 CORRECTED = "Nothing was found for {typed}. Showing results for {meant}."
+EXCLUDED = 'Without {words}. To search for an option, quote it: "-{word}".'
+NAMED = "No source is named {typed}; {meant} was assumed."
 BY_STEM = "Nothing is written as typed; these sections have words with other endings."
 ALSO_CORRECTED = "Few sections match. Also showing results for {meant}."
 MOST_WORDS = "Some results do not have all of the words."
@@ -48,7 +59,7 @@ class _Found:
     """Ranked sections, and how they were found."""
 
     candidates: list[Candidate]
-    scopes: Sequence[Scope]
+    scopes: Sequence[RankedGenerations]
     capped: bool = False
     note: str | None = None
     suggestion: str | None = None
@@ -57,7 +68,7 @@ class _Found:
 async def search(
     database: Database,
     request: SearchRequest,
-    engine: Engine | None = None,
+    engine: SearchEngine | None = None,
     embedder: Embedder | None = None,
 ) -> SearchPage:
     """Find sections. A page's cursor stays in the generations that its first page looked at.
@@ -79,7 +90,7 @@ async def _read(
     database: Database,
     request: SearchRequest,
     query: Query,
-    engine: Engine | None,
+    engine: SearchEngine | None,
     embedder: Embedder | None,
     *,
     is_last: bool,
@@ -88,11 +99,11 @@ async def _read(
         await store.begin_reading(connection)
         searched, offset = await _start(connection, request)
 
-        async def search(view: View | None) -> SearchPage:
+        async def search(view: IndexView | None) -> SearchPage:
             return await _search(connection, request, query, searched, offset, view, embedder)
 
-        page, trouble = await answer(connection, engine, SECTIONS, search, is_last=is_last)
-    notes = [note for note in (page.note, trouble) if note]
+        page, engine_note = await answer(connection, engine, SECTIONS, search, is_last=is_last)
+    notes = [note for note in (page.note, engine_note) if note]
     return replace(page, note=" ".join(notes) or None)
 
 
@@ -102,14 +113,19 @@ async def _search(
     query: Query,
     searched: Sequence[SearchedGeneration],
     offset: int,
-    view: View | None,
+    view: IndexView | None,
     embedder: Embedder | None,
 ) -> SearchPage:
-    found = await Finder(connection, request, searched, view).find(query)
-    if embedder is not None and found.scopes and is_question(query):
+    finder = Finder(connection, request, searched, view)
+    found = await finder.find(query)
+    question = finder.without_names(query)
+    if embedder is not None and found.scopes and is_question(question):
         similar = await find_similar(connection, request, found.scopes, embedder)
-        weight = meaning_weight(query, found.scopes)
-        found = replace(found, candidates=fuse(found.candidates, similar, weight))
+        weight = meaning_weight(question, found.scopes)
+        fused = fuse(found.candidates, similar, weight)
+        if similar and isinstance(embedder, StaticModel):
+            fused = await rerank(fused, found.scopes, embedder)
+        found = replace(found, candidates=fused)
     pages = by_page(found.candidates)
     end = offset + request.limit
     shown = [page[0] for page in pages[offset:end]]
@@ -123,42 +139,58 @@ async def _search(
         next_cursor=None if is_last else encode_cursor((ids, end), *_question(request)),
         offset=offset,
         took=0,
-        note=_note(query, searched, found, shown),
+        note=_note(query, found, shown) if searched else await _nothing(connection, request),
         suggestion=found.suggestion,
         facets=facets_of(pages),
     )
 
 
 class Finder:
-    """Searches for the query as typed and, without results, for corrections of it."""
+    """Searches for the query as typed and, without results, for corrections of it.
+
+    With an engine, its results are used; only if there are none, PostgreSQL searches.
+    """
 
     def __init__(
         self,
         connection: Connection,
         request: SearchRequest,
         generations: Sequence[SearchedGeneration],
-        view: View | None,
+        view: IndexView | None,
     ) -> None:
         self._connection = connection
         self._request = request
         self._generations = generations
         self._view = view
+        self._named = Named({})
 
     async def find(self, query: Query) -> _Found:
+        self._named = await names_in(self._connection, query, self._generations)
+        found = await self._find(query)
+        notes = [NAMED.format(typed=t, meant=m) for t, m in self._named.corrected.items()]
+        return replace(found, note=" ".join(filter(None, [*notes, found.note])) or None)
+
+    def without_names(self, query: Query) -> Query:
+        """The query without the names of sources in it."""
+        return without_names(query, frozenset().union(*self._named.terms.values()))
+
+    async def _find(self, query: Query) -> _Found:
+        if self._view is not None and (found := await self._ask(query, self._view)).candidates:
+            return found
         is_long = len([term for term in query.terms if not term.negated]) >= _LONG
         typed = await self._rank(query, share=MOST if is_long else 1.0)
         if not typed.scopes:
             return typed
         if typed.candidates:
             return await self._with_corrected(query, typed)
-        for reading, note in ((Reading.WORDS, BY_WORDS), (Reading.PREFIX, BY_PREFIX)):
+        for reading, note in ((MatchMode.WORDS, BY_WORDS), (MatchMode.PREFIX, BY_PREFIX)):
             found = await self._rank(query, reading)
             if found.candidates:
                 return replace(found, note=note)
         corrected = await self._corrected(query)
         if corrected is not None and corrected.candidates:
             return corrected
-        found = await self._rank(query, Reading.STEM)
+        found = await self._rank(query, MatchMode.STEM)
         if found.candidates:
             return replace(found, note=BY_STEM)
         if corrected is None or corrected.suggestion is None:
@@ -167,13 +199,33 @@ class Finder:
         found = await self._rank(parse_query(corrected.suggestion), share=SOME)
         return replace(found, note=corrected.note, suggestion=corrected.suggestion)
 
+    async def _ask(self, query: Query, view: IndexView) -> _Found:
+        """The results of the engine."""
+        scopes = await scopes_of(
+            self._connection,
+            query,
+            self._generations,
+            MatchMode.TYPED,
+            self._request.prefers,
+            self._named,
+        )
+        if not scopes:
+            return _Found([], scopes)
+        found, capped = await rank_with_engine(self._connection, self._request, scopes, view)
+        return _Found(found, scopes, capped)
+
     async def _rank(
-        self, query: Query, reading: Reading = Reading.TYPED, *, share: float = 1.0
+        self, query: Query, reading: MatchMode = MatchMode.TYPED, *, share: float = 1.0
     ) -> _Found:
         scopes = await scopes_of(
-            self._connection, query, self._generations, reading, self._request.prefers
+            self._connection,
+            query,
+            self._generations,
+            reading,
+            self._request.prefers,
+            self._named,
         )
-        found, capped = await rank(self._connection, self._request, scopes, self._view, share=share)
+        found, capped = await rank(self._connection, self._request, scopes, share=share)
         return _Found(found, scopes, capped)
 
     async def _corrected(self, query: Query) -> _Found | None:
@@ -214,6 +266,7 @@ def _checked(request: SearchRequest) -> SearchRequest:
         query=storable(request.query),
         language=None if request.language is None else primary(storable(request.language)),
         source=None if request.source is None else storable(request.source),
+        version=None if request.version is None else storable(request.version),
         path=f"/{path.lstrip('/')}" if path.strip("/") else None,
     )
 
@@ -232,7 +285,10 @@ async def _start(
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
         await _must_exist(connection, request, request.source)
-    return published, 0
+    if request.version is None:
+        return published, 0
+    chosen = select_versions([each.source_id for each in published], request.version)
+    return [each for each in published if each.source_id in chosen], 0
 
 
 async def _one_generation(
@@ -268,19 +324,26 @@ async def _must_exist(connection: Connection, request: SearchRequest, source_id:
 
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:
-    generation = () if request.generation is None else (str(request.generation),)
     filters = (request.source, request.path, request.language, request.kind)
-    return request.query, *filters, *generation
+    further = (request.generation, request.version)
+    return request.query, *filters, *(str(each) for each in further if each is not None)
 
 
-def _note(
-    query: Query,
-    generations: Sequence[SearchedGeneration],
-    found: _Found,
-    shown: Sequence[Candidate],
-) -> str | None:
-    if not generations:
+async def _nothing(connection: Connection, request: SearchRequest) -> str:
+    """Why nothing is published that could be searched."""
+    held_back = await generations.select_held_back(
+        connection, source_id=request.source, user_id=request.user_id, limit=1
+    )
+    if not held_back:
         return "Nothing has been published yet."
+    [newest] = held_back
+    return (
+        f"Nothing has been published yet: generation {newest.number} of {newest.source_id}"
+        f" is {newest.label}. {publish_hint(newest.source_id)}"
+    )
+
+
+def _note(query: Query, found: _Found, shown: Sequence[Candidate]) -> str | None:
     if not query.terms:
         return "No searchable words in the query."
     if not found.scopes:
@@ -288,6 +351,9 @@ def _note(
             return "The query has only words to exclude."
         return "No searchable words in the query: these are too common, or not words."
     notes = [found.note] if found.note else []
+    if excluded := [term.text for term in query.terms if term.negated]:
+        word = excluded[0]
+        notes.append(EXCLUDED.format(words=", ".join(excluded), word=word))
     # with alternatives, one of them is enough
     partial = [] if len(query.alternatives) > 1 else [e for e in shown if not e.is_complete]
     if any(not each.is_similar for each in partial):

@@ -11,7 +11,7 @@ from uuid import UUID
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
 from forager.documents.names import LISTING
-from forager.documents.search.score import Candidate, Place
+from forager.documents.search.score import Candidate, SectionPlace
 from forager.documents.store.words import kind_lexeme
 
 # document and position of a section
@@ -148,25 +148,6 @@ _LISTED_BELOW: LiteralString = """
 """
 
 
-_EVERYWHERE: LiteralString = "section_search"
-# OFFSET keeps conditions out of it: they would lead to the index of all words
-_AMONG: LiteralString = """
-    (SELECT c.document_id, c.position, c.head_tsv, c.tsv
-       FROM (SELECT document_id, position, min(place) AS place
-               FROM (SELECT document_id, position, place
-                       FROM unnest(%(documents)s::bigint[], %(positions)s::bigint[])
-                            WITH ORDINALITY AS offered (document_id, position, place)
-                      UNION ALL
-                     SELECT document_id, position, 0
-                       FROM section_search
-                      WHERE document_id = ANY(%(whole)s::bigint[])) e
-              GROUP BY document_id, position) k
-       JOIN section_search c USING (document_id, position)
-      ORDER BY k.place
-     OFFSET 0)
-"""
-
-
 _IN_HEADINGS: LiteralString = "s.head_tsv @@ %(match)s::tsquery"
 _IN_TEXTS: LiteralString = "s.tsv @@ %(match)s::tsquery AND NOT s.head_tsv @@ %(match)s::tsquery"
 # An empty vector is added so that a large one is read from its file once, not for every term.
@@ -176,7 +157,7 @@ _CANDIDATES: LiteralString = """
           FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS t (term, place)
     ), found AS MATERIALIZED (
         SELECT s.document_id, s.position, s.head_tsv, s.tsv || ''::tsvector AS tsv
-          FROM {rows} s
+          FROM section_search s
          WHERE {matches} AND {listed}
          LIMIT %(cap)s
     )
@@ -205,16 +186,12 @@ async def select_candidates(
     path: str | None,
     in_headings: bool,
     cap: int,
-    among: tuple[Sequence[Key], Sequence[int]] | None,
 ) -> list[Candidate]:
     """At most `cap` sections that match, with what they are scored by, in no particular order.
 
-    They are ranked by each of the `terms`; `defined` are the queries for their definitions. Only
-    `among` these sections, the most promising first, and among whole documents, if that is given.
+    They are ranked by each of the `terms`; `defined` are the queries for their definitions.
     """
-    sections, documents = among or ((), ())
     statement = _CANDIDATES.format(
-        rows=_EVERYWHERE if among is None else _AMONG,
         matches=_IN_HEADINGS if in_headings else _IN_TEXTS,
         listed=_LISTED if path is None else _LISTED_BELOW,
     )
@@ -230,20 +207,49 @@ async def select_candidates(
             "defined": list(defined),
             "all": " & ".join(terms),
             "listing": f"'{kind_lexeme(LISTING)}'",
-            "documents": [key[0] for key in sections],
-            "positions": [key[1] for key in sections],
-            "whole": list(documents),
         },
         prepare=False,
     )
     return [Candidate(*row) for row in await cursor.fetchall()]
 
 
+async def select_visible(
+    connection: Connection,
+    keys: Sequence[Key],
+    generations: Sequence[int],
+    *,
+    path: str | None,
+    marks: str,
+) -> set[Key]:
+    """Those of the sections that readers of the generations see, below the path.
+
+    `marks` is a query for the marks of their language and kind, or empty.
+    """
+    cursor = await connection.execute(
+        f"""
+        SELECT s.document_id, s.position
+          FROM unnest(%(documents)s::bigint[], %(positions)s::integer[])
+               AS k (document_id, position)
+          JOIN section_search s USING (document_id, position)
+         WHERE {_LISTED if path is None else _LISTED_BELOW}
+           AND (%(marks)s = '' OR s.tsv @@ %(marks)s::tsquery)
+        """,
+        {
+            "documents": [key[0] for key in keys],
+            "positions": [key[1] for key in keys],
+            "generations": list(generations),
+            "path": path,
+            "marks": marks,
+        },
+    )
+    return {(document, position) for document, position in await cursor.fetchall()}
+
+
 async def select_places(
     connection: Connection, keys: Sequence[Key], generations: Sequence[int]
-) -> dict[Key, Place]:
+) -> dict[Key, SectionPlace]:
     """The pages of sections, and how their texts begin."""
-    found = await Rows(connection, Place).all(
+    found = await Rows(connection, SectionPlace).all(
         """
         SELECT c.document_id, c.position, c.heading, c.level, left(c.content, 1000) AS beginning,
                d.source_id,
@@ -251,10 +257,12 @@ async def select_places(
                (SELECT max(l.position) FROM sections l WHERE l.document_id = d.id) AS last_position,
                coalesce((SELECT max(i.pages)
                            FROM inbound_links i
-                          WHERE i.document_id = d.id AND i.generation_id = ANY(%s)), 0) AS inlinks
+                          WHERE i.document_id = d.id AND i.generation_id = ANY(%s)), 0) AS inlinks,
+               coalesce(p.heading, '') AS parent
           FROM unnest(%s::bigint[], %s::integer[]) AS k (document_id, position)
           JOIN sections c USING (document_id, position)
           JOIN documents d ON d.id = c.document_id
+          LEFT JOIN sections p ON p.id = c.parent_id
         """,
         (list(generations), [key[0] for key in keys], [key[1] for key in keys]),
     )
@@ -280,19 +288,35 @@ async def select_matched_terms(
 
 async def select_word_counts(
     connection: Connection, generations: Sequence[int], words: Sequence[str]
-) -> tuple[int, dict[str, int]]:
-    """The number of counted sections, and of those with each word."""
+) -> dict[int, dict[str, int]]:
+    """For each generation, the counted sections with each word; of all of them under ""."""
     cursor = await connection.execute(
         """
-        SELECT word, sum(sections)::int
+        SELECT generation_id, word, sections
           FROM search_words
          WHERE generation_id = ANY(%s) AND NOT is_spelled AND word = ANY(%s)
-         GROUP BY word
         """,
         (list(generations), ["", *words]),
     )
-    counts: dict[str, int] = dict(await cursor.fetchall())
-    return counts.pop("", 0), counts
+    counts: dict[int, dict[str, int]] = {}
+    for generation, word, sections in await cursor.fetchall():
+        counts.setdefault(generation, {})[word] = sections
+    return counts
+
+
+async def select_spelled(
+    connection: Connection, generations: Sequence[int], words: Sequence[str]
+) -> set[str]:
+    """Those of the words that headings of the generations have."""
+    found = await Values(connection).all(
+        """
+        SELECT DISTINCT word
+          FROM search_words
+         WHERE generation_id = ANY(%s) AND is_spelled AND word = ANY(%s)
+        """,
+        (list(generations), list(words)),
+    )
+    return set(found)
 
 
 # --- hits ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from unicodedata import normalize
 
 from forager.db.database import Connection
-from forager.documents.names import DEFINES, bigrams
+from forager.documents.names import DEFINES, bigrams, canonical_name
 from forager.documents.store import words
 from forager.extract.identifiers import identifier_lexemes
 from forager.extract.text import storable
@@ -19,9 +19,14 @@ _LEXEME = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
 # at most this many words of a query are optional; further ones must match
 _MAX_OPTIONAL = 7
 _MIN_STEM = 4
+# a name with its container, or with the number of its arguments
+_QUALIFIED = re.compile(
+    r"[A-Za-z_$][^\s:#>./]*(?:(?:::|->|[:.#])[^\s:#>./]+)*(?:/\d{1,2})?(?:\(\))?"
+)
+_ARITY = re.compile(r"/\d{1,2}$")
 
 
-class Reading(StrEnum):
+class MatchMode(StrEnum):
     """How the terms of a query are matched."""
 
     TYPED = "typed"
@@ -91,8 +96,16 @@ def any_of(lexemes: Iterable[str]) -> str:
     return f"({' | '.join(map(quoted, lexemes))})"
 
 
-def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) -> TsQuery:
-    """Put a query together; `words` are the texts of its terms as PostgreSQL reads them."""
+def build(
+    query: Query,
+    words: Sequence[str],
+    reading: MatchMode = MatchMode.TYPED,
+    without: frozenset[str] = frozenset(),
+) -> TsQuery:
+    """Put a query together; `words` are the texts of its terms as PostgreSQL reads them.
+
+    Terms in `without` are left out: in lower case, they name the source that is searched.
+    """
     rest = iter(words)
     alternatives: list[str] = []
     found: dict[str, TsTerm] = {}
@@ -105,10 +118,14 @@ def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) 
         ]
         wanted = [
             TsTerm(
-                term.text, part, _defined(term, reading), term.kind is Kind.IDENTIFIER, term.parts
+                term.text,
+                part,
+                _defined(term, reading),
+                term.kind is TermKind.IDENTIFIER,
+                term.parts,
             )
             for term, part in read
-            if part and not term.negated
+            if part and not term.negated and term.text.lower() not in without
         ]
         excluded = [f"!({part})" for term, part in read if part and term.negated]
         # "everything but" would be nearly everything
@@ -122,7 +139,11 @@ def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) 
         terms=tuple(found.values()),
         unwanted=tuple(unwanted),
         is_simple=len(query.alternatives) == 1,
-        typed=" ".join(term.text for term in query.terms if not term.negated),
+        typed=" ".join(
+            term.text
+            for term in query.terms
+            if not term.negated and term.text.lower() not in without
+        ),
     )
 
 
@@ -136,38 +157,52 @@ def _read_words(term: Term, rest: Iterator[str]) -> list[str]:
     return [text, *(words for words in parts if words.count(" <-> ") == between)]
 
 
-def _term(term: Term, words: Sequence[str], reading: Reading, *, is_last: bool) -> str:
-    if term.kind is Kind.IDENTIFIER:
+def _term(term: Term, words: Sequence[str], reading: MatchMode, *, is_last: bool) -> str:
+    if term.kind is TermKind.IDENTIFIER:
         return _identifier_query(term, words, reading)
     pairs = bigrams(term.text)
     ways = [word for word in words if word]
     if pairs:
         ways.append(" & ".join(map(quoted, dict.fromkeys(pairs))))
-    if term.kind is Kind.WORDS and (beginning := _beginning(term.text, reading, is_last=is_last)):
+    ways += _definitions(term)
+    if term.kind is TermKind.WORDS and (
+        beginning := _beginning(term.text, reading, is_last=is_last)
+    ):
         ways.append(f"{quoted(beginning)}:*")
     return f"({_either(ways)})" if len(ways) > 1 else f"({ways[0]})" if ways else ""
 
 
-def _defined(term: Term, reading: Reading) -> str:
-    name = term.lexeme or term.text.lower()
-    is_prefix = reading is Reading.PREFIX
+def _defined(term: Term, reading: MatchMode) -> str:
+    """The query for sections that define what a term names."""
+    name = canonical_name(term.lexeme or term.text)
+    is_prefix = reading is MatchMode.PREFIX
     return f"{quoted(DEFINES + name)}{':*' if is_prefix else ''}" if " " not in name else ""
 
 
-def _identifier_query(term: Term, words: Sequence[str], reading: Reading) -> str:
+def _definitions(term: Term) -> list[str]:
+    """Further ways to match a qualified name: `ets:new/2` is defined as `new` on the page `ets`."""
+    name = canonical_name(term.text)
+    if not _QUALIFIED.fullmatch(term.text) or not set("./") & set(name):
+        return []
+    names = dict.fromkeys((name, _ARITY.sub("", name)))
+    return [quoted(DEFINES + each) for each in names if len(each) > 1]
+
+
+def _identifier_query(term: Term, words: Sequence[str], reading: MatchMode) -> str:
     name = quoted(term.lexeme)
-    if reading in (Reading.PREFIX, Reading.STEM):
+    if reading in (MatchMode.PREFIX, MatchMode.STEM):
         return f"{name}:*"
     # pg_stat in pg_stat_activity is two words in a row; GitHub is a word, and written as one too
-    is_read = term.lexeme.isalnum() or reading is Reading.WORDS
+    is_read = term.lexeme.isalnum() or reading is MatchMode.WORDS
     also = [f"({word})" for word in words if is_read and word not in ("", name)]
+    also += _definitions(term)
     return f"({' | '.join([name, *also])})" if also else name
 
 
-def _beginning(word: str, reading: Reading, *, is_last: bool) -> str:
-    if reading is Reading.PREFIX and is_last:
+def _beginning(word: str, reading: MatchMode, *, is_last: bool) -> str:
+    if reading is MatchMode.PREFIX and is_last:
         return word.lower()
-    if reading is Reading.STEM and len(word) > _MIN_STEM:
+    if reading is MatchMode.STEM and len(word) > _MIN_STEM:
         return word.lower()[: max(_MIN_STEM, len(word) - 3)]
     return ""
 
@@ -196,7 +231,7 @@ _BRACKETS = "()[]{}<>,;!?"
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-class Kind(Enum):
+class TermKind(Enum):
     WORDS = "words"
     PHRASE = "phrase"
     # to be found as typed
@@ -207,7 +242,7 @@ class Kind(Enum):
 class Term:
     """One term to search for, or to exclude."""
 
-    kind: Kind
+    kind: TermKind
     text: str
     negated: bool = False
     # the lexeme of an identifier in sections
@@ -216,7 +251,7 @@ class Term:
     @property
     def parts(self) -> str:
         """The words of a name in camel case: "Remote Ip Valve" of "RemoteIpValve"."""
-        if self.kind is Kind.PHRASE or not self.text.isalnum():
+        if self.kind is TermKind.PHRASE or not self.text.isalnum():
             return ""
         parts = _CAPITAL.sub(" ", self.text)
         return parts if parts != self.text else ""
@@ -260,38 +295,42 @@ def _pieces(text: str) -> Iterator[Term | None]:
     """
     found = _PIECE.findall(text)
     is_operator = all(word.lower() == "or" for _, _, word in found[1::2])
+    # a dash excludes a word only after another one: a query may begin with options
+    are_options = True
     for minus, phrase, word in found:
         if word.lower() == "or":
             if word == "OR" or is_operator:
                 yield None
         elif word:
+            are_options = are_options and word.startswith("-")
             # a quote may begin in the middle of a run: what comes before it is a separate word
-            yield from _split_at_quote(word)
+            yield from _split_at_quote(word, is_option=are_options)
         elif phrase.strip():
             yield _phrase(phrase.strip(), negated=bool(minus))
 
 
-def _split_at_quote(word: str) -> Iterator[Term]:
+def _split_at_quote(word: str, *, is_option: bool) -> Iterator[Term]:
     bare = word.strip(_QUOTES)
     if any(quote in bare for quote in _QUOTES):
         for part in re.split(f"[{_QUOTES}]", bare):
             if part:
-                yield _word(part)
+                yield _word(part, is_option=is_option)
     elif bare:
-        yield _word(bare)
+        yield _word(bare, is_option=is_option)
 
 
 def _phrase(text: str, *, negated: bool) -> Term:
-    return _identifier(text, negated=negated) or Term(Kind.PHRASE, text, negated)
+    return _identifier(text, negated=negated) or Term(TermKind.PHRASE, text, negated)
 
 
-def _word(word: str) -> Term:
+def _word(word: str, *, is_option: bool) -> Term:
     # `--no-verify` begins with what otherwise means "without"
-    if word.startswith("--") and (term := _identifier(word)):
+    is_option |= word.startswith("--")
+    if is_option and word.startswith("-") and (term := _identifier(word)):
         return term
-    bare = word.lstrip("-") if len(word) > 1 else word
-    negated = bare != word
-    return _identifier(bare, negated=negated) or Term(Kind.WORDS, bare, negated)
+    bare = word.lstrip("-") or word
+    negated = bare != word and not is_option
+    return _identifier(bare, negated=negated) or Term(TermKind.WORDS, bare, negated)
 
 
 def _identifier(word: str, *, negated: bool = False) -> Term | None:
@@ -300,7 +339,7 @@ def _identifier(word: str, *, negated: bool = False) -> Term | None:
     lexemes = identifier_lexemes(name)
     if not lexemes or lexemes[0] != name.lower():
         return None
-    return Term(Kind.IDENTIFIER, name, negated, lexemes[0])
+    return Term(TermKind.IDENTIFIER, name, negated, lexemes[0])
 
 
 _MIN_LENGTH = 4
@@ -313,7 +352,7 @@ async def suggest(
     found = text
     for term in query.terms:
         word = term.text.lower()
-        if term.negated or term.kind is Kind.PHRASE or len(word) < _MIN_LENGTH:
+        if term.negated or term.kind is TermKind.PHRASE or len(word) < _MIN_LENGTH:
             continue
         similar = await words.select_similar(connection, generations, word)
         if word not in similar and (meant := closest(word, similar)):

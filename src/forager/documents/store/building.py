@@ -13,7 +13,7 @@ from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
 from forager.db.rows import Made, RowArrays, Rows, Tuples, Values
 from forager.documents.generation import Generation
-from forager.documents.page import Counts, ManifestPage, NewPage, PreviousPage, SampledPage
+from forager.documents.page import ManifestPage, NewPage, PageCounts, PreviousPage, SampledPage
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ async def copy_generation(
     )
 
 
-async def add_counts(connection: Connection, generation_id: int, counts: Counts) -> None:
+async def add_counts(connection: Connection, generation_id: int, counts: PageCounts) -> None:
     await connection.execute(
         """
         UPDATE generations

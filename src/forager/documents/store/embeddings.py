@@ -174,7 +174,8 @@ async def create_index_if_large(connection: Connection) -> None:
         )
 
 
-# few enough to compare with all of them
+# pages whose sections are compared without the index
+FEW_PAGES = 2_000
 _EXACT: LiteralString = """
     SELECT v.document_id, v.position, 1 - (v.embedding <=> %(vector)s::halfvec)
       FROM (SELECT DISTINCT m.document_id
@@ -208,13 +209,22 @@ async def select_nearest(
     path: str | None,
     limit: int,
 ) -> dict[tuple[int, int], float]:
-    """The sections of these generations that are nearest to a vector, and their similarity."""
+    """The sections of these generations that are nearest to a vector, and their similarity.
+
+    Few pages are compared one by one: the index offers the nearest of all sources, among which
+    those of a small source may be missing.
+    """
     is_indexed = await Values(connection).one(
         """
-        SELECT to_regclass('section_vectors_idx') IS NOT NULL,
+        SELECT to_regclass('section_vectors_idx') IS NOT NULL
+               AND (SELECT count(*) > %(few)s
+                      FROM (SELECT FROM generation_documents
+                             WHERE generation_id = ANY(%(generations)s)
+                             LIMIT %(few)s + 1) m),
                set_config('hnsw.iterative_scan', 'relaxed_order', true),
                set_config('hnsw.ef_search', '100', true)
-        """
+        """,
+        {"generations": list(generations), "few": FEW_PAGES},
     )
     cursor = await connection.execute(
         _INDEXED if is_indexed else _EXACT,

@@ -22,6 +22,10 @@ _GENERATION: LiteralString = """
 _SOURCE: LiteralString = """
     SELECT s.id, s.number, s.base_url, s.user_id, s.published_generation,
            g.number AS published_number, coalesce(g.pages, 0) AS pages, g.published_at,
+           h.number AS held_back_number, h.note AS held_back_note,
+           (SELECT max(e.number) FROM generations e
+             WHERE e.source_id = s.id AND e.state = 'retired' AND e.published_at IS NOT NULL
+               AND e.number < g.number) AS earlier_number,
            s.generations, s.text_config, s.keep_generations, s.max_shrink, s.max_failed,
            s.kind, s.payload, s.refresh_every, s.refresh_cron, s.next_refresh_at,
            s.created_at, s.updated_at,
@@ -32,6 +36,12 @@ _SOURCE: LiteralString = """
            AS is_paused
       FROM sources s
       LEFT JOIN generations g ON g.id = s.published_generation
+      LEFT JOIN LATERAL (
+            SELECT n.number, n.note, n.published_at FROM generations n
+             WHERE n.source_id = s.id AND n.state IN ('published', 'retired')
+             ORDER BY n.number DESC
+             LIMIT 1
+      ) h ON h.published_at IS NULL
      WHERE s.deleted_at IS NULL
 """
 
@@ -62,6 +72,10 @@ async def select_source(connection: Connection, source_id: str) -> Source | None
     return await Rows(connection, Source).first(f"{_SOURCE} AND s.id = %s", (source_id,))
 
 
+async def select_sources_by_id(connection: Connection, source_ids: Sequence[str]) -> list[Source]:
+    return await Rows(connection, Source).all(f"{_SOURCE} AND s.id = ANY(%s)", (list(source_ids),))
+
+
 async def select_generations(
     connection: Connection, source_id: str, *, before: int | None, limit: int
 ) -> list[Generation]:
@@ -78,16 +92,23 @@ async def select_generations(
     )
 
 
-async def select_refused(
-    connection: Connection, *, user_id: UUID | None, limit: int
+async def select_held_back(
+    connection: Connection, *, user_id: UUID | None, limit: int, source_id: str | None = None
 ) -> list[Generation]:
-    """The newest complete generations of their sources that were refused; newest first."""
+    """The newest complete generations of their sources that are held back; newest first.
+
+    A source stands for its versions too: `docs` for `docs@2`.
+    """
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
+    of_source: LiteralString = (
+        "AND (s.id = %(source)s OR starts_with(s.id, %(source)s || '@'))" if source_id else ""
+    )
     return await Rows(connection, Generation).all(
         f"""
         {_GENERATION}
           JOIN sources s ON s.id = g.source_id
-         WHERE g.state = 'retired' AND g.published_at IS NULL AND g.note IS NOT NULL {of_user}
+         WHERE g.state = 'retired' AND g.published_at IS NULL AND s.deleted_at IS NULL
+           {of_user} {of_source}
            AND NOT EXISTS (
                 SELECT FROM generations newer
                  WHERE newer.source_id = g.source_id AND newer.number > g.number
@@ -96,7 +117,26 @@ async def select_refused(
          ORDER BY g.id DESC
          LIMIT %(limit)s
         """,
-        {"user_id": user_id, "limit": limit},
+        {"user_id": user_id, "limit": limit, "source": source_id},
+    )
+
+
+async def select_held_back_with(
+    connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
+) -> Generation | None:
+    """The newest generation that is held back and lists a URL."""
+    return await Rows(connection, Generation).first(
+        f"""
+        {_GENERATION}
+          JOIN sources s ON s.id = g.source_id
+          JOIN generation_documents m ON m.generation_id = g.id AND m.url_hash = %(url_hash)s
+         WHERE g.state = 'retired' AND g.published_at IS NULL AND s.deleted_at IS NULL
+           AND (%(source)s::text IS NULL OR s.id = %(source)s)
+           AND (%(user_id)s::uuid IS NULL OR s.user_id = %(user_id)s)
+         ORDER BY g.id DESC
+         LIMIT 1
+        """,
+        {"url_hash": url_hash, "source": source_id, "user_id": user_id},
     )
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
+import orjson
 import zstandard
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.rows import Tuples
-from forager.documents.generation import Effort, Schedule
+from forager.documents.generation import CrawlEffort, Schedule, SourceDeclaration
 from forager.documents.store.words import delete_derived
 from forager.extract.keys import url_key
 
@@ -45,7 +47,7 @@ async def set_limits(
     )
 
 
-async def select_effort(connection: Connection, job_id: UUID) -> Effort:
+async def select_effort(connection: Connection, job_id: UUID) -> CrawlEffort:
     """The URLs that a job tried and its failures, by its ledger."""
     cursor = await connection.execute(
         """
@@ -57,10 +59,10 @@ async def select_effort(connection: Connection, job_id: UUID) -> Effort:
         (job_id,),
     )
     row = await cursor.fetchone()
-    return Effort() if row is None else Effort(*row)
+    return CrawlEffort() if row is None else CrawlEffort(*row)
 
 
-async def point_at(
+async def activate_generation(
     connection: Connection, source_id: str, generation_id: int, expected: int | None
 ) -> bool:
     """Let readers see a generation, if they see the expected one now."""
@@ -97,7 +99,7 @@ async def mark_published(connection: Connection, generation_id: int) -> bool:
     )
 
 
-async def mark_refused(connection: Connection, generation_id: int, note: str) -> None:
+async def hold_back(connection: Connection, generation_id: int, note: str) -> None:
     await connection.execute(
         "UPDATE generations SET state = 'retired', retired_at = now(), note = %s WHERE id = %s",
         (note, generation_id),
@@ -133,13 +135,42 @@ async def remember_job(
     )
 
 
-async def declare_job(
-    connection: Connection, source_id: str, kind: str, payload: dict[str, Any]
+async def declare_sources(
+    connection: Connection, declared: Sequence[SourceDeclaration], now: datetime
 ) -> None:
-    """Let refreshes run with declared options."""
+    """Create sources, or let their refreshes run with declared options and schedules.
+
+    A schedule that stays the same keeps its next time. Rows are locked in the order of their ids.
+    """
+    rows = [
+        {**asdict(each), **asdict(each.schedule), "first": each.schedule.after(now)}
+        for each in sorted(declared, key=lambda each: each.id)
+    ]
     await connection.execute(
-        "UPDATE sources SET kind = %s, payload = %s, declared_at = now() WHERE id = %s",
-        (kind, Jsonb(payload), source_id),
+        """
+        INSERT INTO sources AS s
+            (id, base_url, kind, payload, declared_at, refresh_every, refresh_cron, next_refresh_at)
+        SELECT n.id, n.base_url, n.kind, n.payload, now(), n.every, n.cron, n.first
+          FROM json_to_recordset(%s::json)
+               AS n (id text, base_url text, kind text, payload jsonb, every int, cron text,
+                     first timestamptz)
+        ON CONFLICT (id) DO UPDATE
+           SET deleted_at = NULL,
+               base_url = CASE WHEN s.deleted_at IS NULL THEN s.base_url
+                               ELSE excluded.base_url END,
+               kind = excluded.kind,
+               payload = excluded.payload,
+               declared_at = excluded.declared_at,
+               refresh_every = excluded.refresh_every,
+               refresh_cron = excluded.refresh_cron,
+               next_refresh_at =
+                   CASE WHEN (s.refresh_every, s.refresh_cron)
+                             IS DISTINCT FROM (excluded.refresh_every, excluded.refresh_cron)
+                        THEN excluded.next_refresh_at
+                        ELSE s.next_refresh_at END,
+               updated_at = now()
+        """,
+        (orjson.dumps(rows).decode(),),
     )
 
 

@@ -10,7 +10,13 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.rows import Made, Rows, Tuples, Values
-from forager.documents.page import ArchivedDocument, CarriedPage, DocumentRow, SectionRow
+from forager.documents.page import (
+    ArchivedDocument,
+    CarriedPage,
+    DocumentRow,
+    PublishedPage,
+    SectionRow,
+)
 
 # --- pages -------------------------------------------------------------------------------------
 
@@ -221,6 +227,45 @@ async def select_published_documents(
     )
 
 
+async def select_published_page(
+    connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
+) -> PublishedPage | None:
+    """A URL in the published generation of a source, and since when readers see this version."""
+    return await Rows(connection, PublishedPage).first(
+        f"""
+        SELECT s.id AS source_id, g.number AS generation, m.carried_reason,
+               (SELECT min(e.published_at)
+                  FROM generation_documents same
+                  JOIN generations e ON e.id = same.generation_id
+                 WHERE same.document_id = m.document_id
+                   AND e.published_at <= g.published_at
+                   -- no generation without this version was published after it
+                   AND NOT EXISTS (
+                        SELECT FROM generations o
+                         WHERE o.source_id = s.id
+                           AND o.published_at BETWEEN e.published_at AND g.published_at
+                           AND NOT EXISTS (
+                                SELECT FROM generation_documents other
+                                 WHERE other.generation_id = o.id
+                                   AND other.document_id = m.document_id))) AS since
+          FROM sources s
+          JOIN generations g ON g.id = s.published_generation
+          JOIN generation_documents m ON m.generation_id = g.id AND m.url_hash = %(url_hash)s
+         WHERE {_IS_SEARCHED}
+         ORDER BY m.fetched_at DESC
+         LIMIT 1
+        """,
+        {"url_hash": url_hash, "source": source_id, "user_id": user_id},
+    )
+
+
+async def generation_lists(connection: Connection, generation_id: int, url_hash: bytes) -> bool:
+    return await Tuples(connection).exists(
+        "SELECT FROM generation_documents WHERE generation_id = %s AND url_hash = %s",
+        (generation_id, url_hash),
+    )
+
+
 async def select_document_of_generation(
     connection: Connection, url_hash: bytes, source_id: str, number: int, user_id: UUID | None
 ) -> DocumentRow | None:
@@ -316,7 +361,8 @@ async def select_sections(
 ) -> dict[int, list[SectionRow]]:
     cursor = await connection.execute(
         """
-        SELECT document_id, id, parent_id, heading, level, anchor, content, position
+        SELECT document_id, id, parent_id, heading, level, anchor, content, position,
+               coalesce(string_to_array(anchors, E'\\n'), '{}')
           FROM sections
          WHERE document_id = ANY(%s)
          ORDER BY document_id, position

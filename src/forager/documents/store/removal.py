@@ -59,6 +59,18 @@ _LEFT_BEHIND: LiteralString = """
 """
 
 
+async def abandon_building(connection: Connection, job_id: UUID) -> None:
+    """Abandon the generation that a job has begun: the job starts again."""
+    await connection.execute(
+        """
+        UPDATE generations
+           SET state = 'abandoned', retired_at = now(), note = 'its job started again'
+         WHERE job_id = %s AND state = 'building'
+        """,
+        (job_id,),
+    )
+
+
 async def select_left_behind(connection: Connection, retry_window: float) -> list[tuple[int, UUID]]:
     """Generations whose job has ended without completing them, with the job."""
     return await Tuples(connection).all(
@@ -113,7 +125,7 @@ async def forget_failed_crawl(connection: Connection, job_id: UUID) -> None:
 # --- generations that are too old --------------------------------------------------------------
 
 
-async def abandon_outdated(connection: Connection, grace: float) -> int:
+async def cleanup_old_generations(connection: Connection, grace: float) -> int:
     """Abandon generations past a source's limit that are retired long enough and no base."""
     return await Tuples(connection).affected(
         """

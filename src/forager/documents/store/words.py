@@ -15,7 +15,7 @@ from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples, Values
 from forager.db.text_search import primary
 from forager.documents.names import NewSection
-from forager.documents.page import NewPage, document_of
+from forager.documents.page import NewPage, indexed_document
 from forager.index.store import enqueue_changes
 
 # sections whose words are counted
@@ -182,9 +182,9 @@ async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> d
     """About how many bytes the sections of each document are; those that are gone are left out."""
     return await Tuples(connection).as_dict(
         """
-        SELECT d.id, coalesce(sum(pg_column_size(s.tsv) + 500), 0)::bigint
+        SELECT d.id, coalesce(sum(octet_length(s.content) + 500), 0)::bigint
           FROM documents d
-          LEFT JOIN section_search s ON s.document_id = d.id
+          LEFT JOIN sections s ON s.document_id = d.id
          WHERE d.id = ANY(%s)
          GROUP BY d.id
          ORDER BY d.id
@@ -196,16 +196,13 @@ async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> d
 async def select_indexed(
     connection: Connection, document_ids: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Sections with the words that PostgreSQL finds them by."""
+    """Sections with their texts."""
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(
         """
         SELECT s.document_id, s.position, d.source_id AS source, o.number AS source_number,
-               coalesce(o.text_config, 'simple') AS config, d.path, d.url, d.title, c.heading,
-               setweight(s.head_tsv, 'D')::text AS head_words,
-               setweight(s.tsv, 'D')::text AS words
-          FROM section_search s
-          JOIN sections c USING (document_id, position)
+               d.path, d.url, d.title, s.heading, s.content
+          FROM sections s
           JOIN documents d ON d.id = s.document_id
           JOIN sources o ON o.id = d.source_id
          WHERE s.document_id = ANY(%s)
@@ -242,7 +239,7 @@ _DOCUMENTS = RowArrays(
 )  # fmt: skip
 _SECTIONS = RowArrays(
     "s", place="bigint", id="uuid", parent_id="uuid", heading="text", level="bigint",
-    anchor="text", content="text", position="bigint", head="text", context="text",
+    anchor="text", anchors="text", content="text", position="bigint", head="text", context="text",
     head_names="text", names="text", marks="text",
 )  # fmt: skip
 
@@ -264,8 +261,11 @@ _INSERT_DOCUMENTS = f"""
           JOIN page USING (place)
           JOIN written USING (url_hash)
     ), kept AS (
-        INSERT INTO sections (id, document_id, parent_id, heading, level, anchor, content, position)
-        SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
+        INSERT INTO sections (
+            id, document_id, parent_id, heading, level, anchor, anchors, content, position
+        )
+        SELECT id, document_id, parent_id, heading, level, anchor, anchors, content, position
+          FROM section
     )
     INSERT INTO section_search (document_id, position, head_tsv, tsv)
     {_SEARCH_ROWS}
@@ -290,10 +290,11 @@ def _section_columns(
 ) -> dict[str, Any]:
     places = [place for place, found in enumerate(sections, 1) for _ in found]
     flat = [section for found in sections for section in found]
-    languages = [document_of(pages[place - 1]).language for place in places]
+    languages = [indexed_document(pages[place - 1]).language for place in places]
     return _SECTIONS.values(
         flat,
         place=places,
+        anchors=["\n".join(section.anchors) or None for section in flat],
         head_names=["\n".join(section.names.heading) for section in flat],
         names=["\n".join(section.names.section) for section in flat],
         marks=[

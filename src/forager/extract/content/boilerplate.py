@@ -6,23 +6,25 @@ Short blocks such as buttons, labels and notices are recognized by their text.
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
+from enum import Enum
 
 from forager.extract.text import name_set
 
 
-class Verdict(Enum):
-    KEEP = auto()
-    NEVER = auto()  # has nothing to read
-    DROP = auto()  # has a name of boilerplate; kept if it contains most of the page
-    CONTENTS = auto()  # a table of contents: dropped if its links lead to this page
-    HIDDEN = auto()  # dropped unless it is a panel that a click would show
-    FORM = auto()  # dropped unless it wraps real content
-    REPEATED = auto()  # on most pages of its source at the same place
+class ElementVerdict(Enum):
+    """What to do with an element. The value is the rule, as reports name it."""
+
+    KEEP = "kept"
+    NEVER = "a control, a frame or a drawing"  # has nothing to read
+    DROP = "boilerplate by its name"  # kept if it contains most of the page
+    CONTENTS = "a table of contents"  # dropped if its links lead to this page
+    HIDDEN = "hidden"  # dropped unless it is a panel that a click would show
+    FORM = "a form"  # dropped unless it wraps real content
+    REPEATED = "repeated on other pages"  # on most pages of its source at the same place
 
 
 _NEVER = name_set(
-    "script style noscript template svg canvas object embed audio video map dialog button select"
+    "script style noscript template svg canvas object embed audio video dialog button select"
     " textarea input datalist option optgroup progress meter iframe head title"
     " link meta col colgroup frameset applet area noembed noframes xmp plaintext listing"
 )
@@ -50,7 +52,7 @@ _WHOLE_WORDS = name_set(
     " run-button rightside view-source-button"
     " method-click-advice method-source-toggle method-source-code"
     # moving between pages
-    " breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager"
+    " ingroups breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager"
     " prev-next prevnext prev-next-footer page-nav pagenav page-navigation nav-footer"
     " next-prev footer-navigation footer-nav navheader navfooter nav-buttons related-pages docnav"
     " rst-footer-buttons md-footer navigation navbar navbox navbar-nav sphinxsidebar sidebar"
@@ -120,19 +122,19 @@ _ABOUT_OTHERS = re.compile(r"(?:has|with|no|without|show|hide|is|toggle|js)[-_]|
 _PANEL = re.compile(r"tab|panel|collaps|accordion|switch|toggle|variant|option|pane|expand")
 
 
-def judge(name: str, classes: str, role: str) -> Verdict:
+def verdict_of(name: str, classes: str, role: str) -> ElementVerdict:
     """The verdict on an element by its tag, classes and role."""
     if name in _NEVER:
-        return Verdict.NEVER
+        return ElementVerdict.NEVER
     is_kept = name in _STRUCTURAL or role == "main"
     if is_kept or (name in HEADINGS and not _HIDDEN.search(classes)):
-        return Verdict.KEEP
-    verdict = judge_names(classes.lower()) if classes else Verdict.KEEP
+        return ElementVerdict.KEEP
+    verdict = verdict_of_names(classes.lower()) if classes else ElementVerdict.KEEP
     if name == "a" and not _LEFT_OUT_LINKS.isdisjoint(classes.lower().split()):
-        return Verdict.DROP
-    if verdict is Verdict.KEEP and (name in _DROPPED_TAGS or role in _DROPPED_ROLES):
-        return Verdict.DROP
-    return Verdict.FORM if verdict is Verdict.KEEP and name == "form" else verdict
+        return ElementVerdict.DROP
+    if verdict is ElementVerdict.KEEP and (name in _DROPPED_TAGS or role in _DROPPED_ROLES):
+        return ElementVerdict.DROP
+    return ElementVerdict.FORM if verdict is ElementVerdict.KEEP and name == "form" else verdict
 
 
 SECTION_CLASS = re.compile(
@@ -142,15 +144,15 @@ HEADINGS = name_set("h1 h2 h3 h4 h5 h6")
 _HIDDEN = re.compile(r"hidden|sr-only|screen-?reader|\btoc")
 
 
-def judge_names(words: str) -> Verdict:
+def verdict_of_names(words: str) -> ElementVerdict:
     """The verdict by class names or an id in lower case."""
     split = words.split()
     if not _WHOLE_WORDS.isdisjoint(split):
-        return Verdict.DROP
+        return ElementVerdict.DROP
     words = " ".join(word for word in split if not _is_state(word, split))
     if _CONTENTS.search(words):
-        return Verdict.CONTENTS
-    return Verdict.DROP if _ANYWHERE.search(words) else Verdict.KEEP
+        return ElementVerdict.CONTENTS
+    return ElementVerdict.DROP if _ANYWHERE.search(words) else ElementVerdict.KEEP
 
 
 def _is_state(word: str, all_words: list[str]) -> bool:

@@ -95,7 +95,9 @@ def _by_precision(text: _Text) -> Iterator[tuple[int, str]]:
     for rank, name, share in _RULES:
         found = candidates.get(rank)
         if found and (start := _pick(text, found, share * whole)) is not None:
-            yield start if start in found else _widened(text.tokens, candidates, start), name
+            if start not in found or _is_one_of_several(text, candidates, start):
+                start = _widened(text.tokens, candidates, start)
+            yield start, name
     yield _densest(text, whole), "density"
 
 
@@ -143,6 +145,23 @@ def _pick(text: _Text, found: list[int], least: float) -> int | None:
     if sizes[largest] >= _LARGEST * total:
         return largest
     return _around(text.tokens, found[0], found[-1])
+
+
+def _is_one_of_several(text: _Text, candidates: dict[int, list[int]], start: int) -> bool:
+    """Whether an `<article>` is a part of a page, such as one function: much text is around it."""
+    tokens = text.tokens
+    if tokens.tags[start].name != "article":
+        return False
+    around = _widened(tokens, candidates, start)
+    end, outer_end = tokens.closing[start], tokens.closing[around]
+    if around == start or not _holds_heading(tokens, around, start):
+        return False
+    own = text.prose(start, end)
+    return own < _LARGEST * (own + text.prose(around, start) + text.prose(end, outer_end))
+
+
+def _holds_heading(tokens: Tokens, start: int, end: int) -> bool:
+    return any(start < index < end for index in tokens.headings)
 
 
 def _widened(tokens: Tokens, candidates: dict[int, list[int]], start: int) -> int:

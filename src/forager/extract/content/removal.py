@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from forager.extract.content.boilerplate import Verdict, is_panel, is_semantic
+from forager.extract.content.boilerplate import ElementVerdict, is_panel, is_semantic
 
 if TYPE_CHECKING:
     from forager.extract.markdown.tokens import Tokens
@@ -17,8 +17,8 @@ _WRAPPER = 0.5  # an element with this share of the tags may be around the conte
 _FEW_TAGS = 12
 _FEW_CHARACTERS = 20
 _MANY_TAGS = 400
-_SENTENCE = 60  # characters of text without a tag in it
-_FEW_LINKS = 0.3  # share of the text
+_SENTENCE = 60  # characters of a paragraph
+_PARAGRAPH_ENDS = frozenset({"p", "/p", "/div", "li", "/li", "dt", "dd", "/dd"})
 _CONTROLS = frozenset({"input", "form", "nav", "select"})
 
 
@@ -26,13 +26,13 @@ def is_dropped(tokens: Tokens, index: int) -> bool:
     """Whether an element whose verdict is not KEEP is left out."""
     tag = tokens.tags[index]
     verdict, end, role = tag.verdict, tokens.closing[index], tag.attributes.get("role", "")
-    if verdict is Verdict.NEVER:
+    if verdict is ElementVerdict.NEVER:
         return True
     if index in tokens.shielded:
         return False
-    if verdict is Verdict.HIDDEN:
+    if verdict is ElementVerdict.HIDDEN:
         return not is_panel(tag.attributes.get("class", ""), role)
-    if verdict is Verdict.REPEATED:
+    if verdict is ElementVerdict.REPEATED:
         heads = _heads_what_follows(tokens, index, end)
         return not heads and not _is_below_heading(tokens, index, end)
     if tokens.lenient and not is_semantic(tag.name, role):
@@ -48,9 +48,9 @@ def is_dropped(tokens: Tokens, index: int) -> bool:
 
 def _is_removed(tokens: Tokens, index: int, end: int, share: float) -> bool:
     verdict = tokens.tags[index].verdict
-    if verdict is Verdict.CONTENTS:
+    if verdict is ElementVerdict.CONTENTS:
         return share < 0.5 and leads_within_page(tokens, index, end)
-    if verdict is Verdict.FORM:
+    if verdict is ElementVerdict.FORM:
         return share < 0.3
     if _is_boxed_prose(tokens, index, end):
         return False
@@ -64,13 +64,16 @@ def _is_boxed_prose(tokens: Tokens, start: int, end: int) -> bool:
     inside = range(start + 1, min(end, start + _MANY_TAGS) + 1)
     if any(tokens.tags[index].name in _CONTROLS for index in inside):
         return False
-    return (
-        any(
-            len(tokens.texts[index].strip()) >= _SENTENCE and tokens.tags[index].name != "/a"
-            for index in inside
-        )
-        and _link_share(tokens, start, end) < _FEW_LINKS
-    )
+    run = linked = 0  # characters of the current paragraph, and of the links in it
+    for index in inside:
+        length = len(tokens.texts[index].strip())
+        name = tokens.tags[index].name
+        run, linked = run + length, linked + length * (name == "/a")
+        if name in _PARAGRAPH_ENDS:
+            if run >= _SENTENCE and 2 * linked < run:
+                return True
+            run = linked = 0
+    return False
 
 
 def _holds_content(tokens: Tokens, start: int, end: int) -> bool:
@@ -156,20 +159,19 @@ def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
 # --- tables of contents without a name --------------------------------------------------------
 
 _MIN_LINKS = 3
-_MANY_LINKS = 10
 _MAX_OTHER_TEXT = 200
 
 
 def is_contents_list(tokens: Tokens, start: int, end: int, *, in_prose: bool) -> bool:
     """Whether a list is a table of contents of its page.
 
-    After a paragraph, a list of links is part of the text, unless it names most of the headings of
-    the page, or has about as many entries.
+    After a paragraph or below a heading inside the page, a list of links is part of the text,
+    unless it names most of the headings of the page.
     """
     targets = _targets(tokens, start, end)
     if len(targets) < _MIN_LINKS:
         return False
-    if not in_prose or len(targets) >= max(_MANY_LINKS, 0.8 * len(tokens.headings)):
+    if not in_prose:
         return True
     named = sum(target in tokens.heading_ids for target in targets)
     return 2 * named >= len(tokens.heading_ids) and 2 * named > len(targets)

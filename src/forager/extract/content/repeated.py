@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_link_list
 from forager.extract.markdown.tags import Shape, Tag
-from forager.extract.markdown.tokens import Tokens
+from forager.extract.markdown.tokens import Tokens, spaced_text
 from forager.extract.text import collapse, name_set
 
 _MIN_PAGES = 10  # of a sample from which anything can be learned
@@ -33,7 +33,6 @@ _NEARLY_ALL = 0.9
 _MOST = 0.7
 _LABEL = 40  # characters: shorter text may name what follows it, as "Parameters" and "Returns" do
 _MENU = 5  # links of a list that may have headings
-_MAX_UNLINKED = 60  # characters of a list that are no links: "Available languages:"
 _MAX_HEADING_TAGS = 100
 HEADING_END = "heading"  # used as a place: the end of headings
 _BLOCKS = name_set(
@@ -83,7 +82,7 @@ class Block:
     text: str
     links: tuple[str, ...]
     is_list: bool  # hardly anything but links
-    is_near_list: bool  # or a few words beside them
+    is_near_list: bool  # or nearly so, and without the title of the page
     is_kept: bool  # may be content however often it is repeated
 
 
@@ -206,7 +205,7 @@ def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
             end = tokens.closing[index]
             tag = tokens.tags[index]
             shape = tag.shape if tag.shape is Shape.VOID else Shape.SPECIAL
-            tokens.tags[index] = replace(tag, verdict=Verdict.REPEATED, shape=shape)
+            tokens.tags[index] = replace(tag, verdict=ElementVerdict.REPEATED, shape=shape)
     if found:
         tokens.judged = sorted({*tokens.judged, *found})
     if HEADING_END in repeated.blocks:
@@ -217,7 +216,7 @@ def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
 def _mark_heading_ends(tokens: Tokens, learned: Mapping[str, int]) -> None:
     for heading in tokens.headings:
         if (end := _heading_end(tokens, heading)) and end[1] in learned:
-            tokens.tags[end[0]] = replace(tokens.tags[end[0]], verdict=Verdict.REPEATED)
+            tokens.tags[end[0]] = replace(tokens.tags[end[0]], verdict=ElementVerdict.REPEATED)
 
 
 def _pages_with(repeated: RepeatedBlocks, reader: _Reader, index: int, place: str) -> int:
@@ -235,7 +234,7 @@ def _pages_with(repeated: RepeatedBlocks, reader: _Reader, index: int, place: st
 def block_text(tokens: Tokens, index: int) -> str:
     """The text and images of a block."""
     end = tokens.closing[index]
-    text = collapse("".join(tokens.texts[index + 1 : end + 1]))
+    text = spaced_text(tokens, index, end)
     images = [_image(tag) for tag in tokens.tags[index : end + 1] if tag.name == "img"]
     return " ".join((text, *images)).strip()
 
@@ -257,7 +256,7 @@ class _Reader:
         return text if len(text) <= _MAX_TEXT else ""
 
     def links_of(self, index: int) -> tuple[tuple[str, ...], bool]:
-        """The texts of a block's links, and whether it has hardly any other text."""
+        """The texts of a block's links, and whether it has hardly any other text and no title."""
         tokens = self.tokens
         links: list[str] = []
         end = tokens.closing[index]
@@ -265,7 +264,8 @@ class _Reader:
         linked = 0
         at = index
         while at < end:
-            if tokens.tags[at].name == "a":
+            tag = tokens.tags[at]
+            if tag.name == "a" and "href" in tag.attributes:
                 close = tokens.closing[at]
                 text = collapse("".join(tokens.texts[at + 1 : close + 1]))
                 linked += len(text)
@@ -273,8 +273,17 @@ class _Reader:
                 at = close
             at += 1
         self._room -= total
-        return tuple(links), bool(links) and (
-            linked >= _MOST * total or total - linked <= _MAX_UNLINKED
+        is_list = bool(links) and linked >= _MOST * total and not self._has_title(index)
+        return tuple(links), is_list
+
+    def _has_title(self, index: int) -> bool:
+        """Whether a block may have the heading of its page, which is another on every page."""
+        headings, end = self.tokens.headings, self.tokens.closing[index]
+        at = bisect_left(headings, index)
+        return (
+            at < len(headings)
+            and headings[at] < end
+            and (at == 0 or self.tokens.tags[headings[at]].name == "h1")
         )
 
 

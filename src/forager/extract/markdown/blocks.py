@@ -10,7 +10,7 @@ MAX_CONTAINERS = 12  # deeper lists and quotes are written at this depth
 
 
 @dataclass(slots=True)
-class Part:
+class HeadedText:
     """A heading and the text below it; level 0 is the text before the first heading."""
 
     level: int
@@ -18,8 +18,11 @@ class Part:
     markdown_heading: str = ""
     anchor: str | None = None
     blocks: list[str] = field(default_factory=list)
+    start: int = 0  # the index of the tag at which it begins
+    ends: list[int] = field(default_factory=list)  # for each block, the index of the last tag
+    anchors: list[tuple[int, str]] = field(default_factory=list)  # with the number of a block
     # the part whose text continues here, after definitions inside of it have ended
-    continues: Part | None = None
+    continues: HeadedText | None = None
     # the heading reads like a label of the page's controls: dropped if nothing is below it
     label: bool = False
 
@@ -40,10 +43,11 @@ class Container:
 class Blocks:
     """Collects blocks; each is stored with the line breaks before it."""
 
-    __slots__ = ("_after_item", "_overflow", "_pending", "containers", "part", "parts")
+    __slots__ = ("_after_item", "_overflow", "_pending", "at", "containers", "part", "parts")
 
     def __init__(self) -> None:
-        self.part = Part(0)
+        self.at = 0  # the index of the current tag
+        self.part = HeadedText(0)
         self.parts = [self.part]
         self.containers: list[Container] = []
         self._overflow = 0
@@ -54,6 +58,7 @@ class Blocks:
         if self._pending:
             self.parts.append(self.part)
             self._pending = False
+        self.part.ends.append(self.at)
         if not self.containers:
             self.part.blocks.append(f"\n\n{text}" if self.part.blocks else text)
             self._after_item = False
@@ -75,13 +80,21 @@ class Blocks:
             rest += container.rest
         if "\n" in text and len(text) <= MAX_INDENTED:
             text = text.replace("\n", f"\n{rest}")
+        gap = ""
         if self.part.blocks:
             gap = "\n" if begins and self._after_item else f"\n{blank.rstrip()}\n"
-            self.part.blocks.append(gap)
-        self.part.blocks.append(first + text)
+        self.part.blocks.append(gap + first + text)
         self._after_item = begins
 
-    def begin_part(self, part: Part) -> None:
+    def take_label(self, start: int) -> str:
+        """Remove and return the last block, if it ended after a tag and nothing follows it."""
+        part = self.part
+        if not part.ends or part.ends[-1] <= start or self.containers:
+            return ""
+        part.ends.pop()
+        return part.blocks.pop().strip()
+
+    def begin_part(self, part: HeadedText) -> None:
         """Begin a part; its heading ends the lists around it, so that text belongs to no item."""
         for container in self.containers:
             container.marker = container.rest = ""
@@ -90,11 +103,13 @@ class Blocks:
         self.parts.append(part)
         self._after_item = self._pending = False
 
-    def resume(self, part: Part) -> None:
+    def resume(self, part: HeadedText) -> None:
         """Continue an earlier part that definitions have interrupted."""
         if part is not self.part:
             origin = part.continues or part
-            self.part = Part(0, origin.heading, anchor=origin.anchor, continues=origin)
+            self.part = HeadedText(
+                0, origin.heading, anchor=origin.anchor, continues=origin, start=self.at
+            )
             self._pending = True
             self._after_item = False
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase
+from forager.extract.content.boilerplate import ElementVerdict, is_boilerplate_phrase
 from forager.extract.content.removal import is_contents_list, is_dropped
-from forager.extract.markdown.blocks import Container, Part
-from forager.extract.markdown.definitions import Definitions
+from forager.extract.markdown.blocks import Container, HeadedText
+from forager.extract.markdown.definitions import DefinitionOwner, Definitions
 from forager.extract.markdown.escape import code_span, code_text, fence, markdown_of
-from forager.extract.markdown.headings import read_heading, visible
+from forager.extract.markdown.formulas import formula_of
+from forager.extract.markdown.headings import visible
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
 from forager.extract.markdown.tags import (
     PLAIN,
@@ -20,12 +21,13 @@ from forager.extract.markdown.tags import (
     Shape,
     Tag,
     Traits,
+    is_quotation,
     language_of,
     traits_of,
 )
 from forager.extract.text import collapse, name_set
 
-_KEEP = Verdict.KEEP
+_KEEP = ElementVerdict.KEEP
 _END = Shape.END
 
 
@@ -37,7 +39,7 @@ class Converter(Definitions):
     def run(self, start: int, end: int) -> None:
         """Convert the tokens between two tags."""
         tokens, ends = self._tokens, self._ends
-        texts, tags, parts = tokens.texts, tokens.tags, self._parts
+        texts, tags, parts, blocks = tokens.texts, tokens.tags, self._parts, self.blocks
         index = start + 1
         while index < end:
             if text := texts[index]:
@@ -51,17 +53,21 @@ class Converter(Definitions):
             tag = tags[index]
             if tag.shape is _END:
                 if index in ends:
+                    blocks.at = index
                     ends.pop(index)()
                 elif parts and tag.name in _BLOCK_ENDS:
+                    blocks.at = index
                     self._flush()
                 index += 1
             elif tag.verdict is not _KEEP and self._drops(index):
-                self.removed.append(index)
+                tokens.removed[index] = tag.verdict.value
                 index = tokens.closing[index] + 1
             elif action := _ACTIONS.get(tag.name):
+                blocks.at = index
                 index = action(self, index, tag)
             else:
                 index += 1
+        blocks.at = end
         self._add_text(texts[end])
         self._flush()
 
@@ -86,6 +92,10 @@ class Converter(Definitions):
             return self._open_heading(index, tag, traits.heading)
         if traits.signature and (following := self._declare(index, tag)):
             return following
+        if (traits.code or traits.math) and (following := self._verbatim(index, tag, traits)):
+            return following
+        if traits.owner:
+            self._owners.append(DefinitionOwner(index, end))
         if traits.section and attributes.get("id"):
             self._anchor = attributes["id"]
         if traits.language is not None:
@@ -102,8 +112,10 @@ class Converter(Definitions):
         self._flush()
         self.blocks.close()
 
-    def quote(self, index: int, _tag: Tag) -> int:
+    def quote(self, index: int, tag: Tag) -> int:
         self._flush()
+        if not is_quotation(tag):
+            return self.block(index, tag)
         self._open_container(index, Container("> ", "> ", quote=True))
         return index + 1
 
@@ -116,14 +128,19 @@ class Converter(Definitions):
     def listing(self, index: int, tag: Tag) -> int:
         self._flush()
         end = self._tokens.closing[index]
-        in_prose = bool(self.blocks.part.blocks)
-        if not self._lists and is_contents_list(self._tokens, index, end, in_prose=in_prose):
+        if not self._lists and not self._cell and self._is_contents(index, end):
+            self._tokens.removed[index] = ElementVerdict.CONTENTS.value
             return end + 1
         start = tag.attributes.get("start", "")
         number = int(start) if start.isdecimal() and len(start) < 10 else 1
         self._lists.append(number if tag.name == "ol" else None)
         self._ends[end] = self._close_list
         return index + 1
+
+    def _is_contents(self, index: int, end: int) -> bool:
+        part = self.blocks.part
+        in_prose = bool(part.blocks) or part.level > 1
+        return is_contents_list(self._tokens, index, end, in_prose=in_prose)
 
     def _close_list(self) -> None:
         self._flush()
@@ -149,8 +166,31 @@ class Converter(Definitions):
         end = self._tokens.closing[index]
         if code := code_text(self._tokens, index, end):
             self._anchor = None
+            self.blocks.at = end
             self.blocks.add(fence(code, self._language_of(index, end, tag.attributes)))
         return end + 1
+
+    def _verbatim(self, index: int, tag: Tag, traits: Traits) -> int:
+        """Add code in paragraphs or broken lines, or a formula; 0 if an element is neither."""
+        tokens, end = self._tokens, self._tokens.closing[index]
+        if self._cell or self._in_heading:
+            return 0
+        if traits.math and (formula := formula_of(tokens, index, display=True)):
+            self.blocks.at = end
+            self.blocks.add(formula)
+            return end + 1
+        names = {each.name for each in tokens.tags[index + 1 : end]}
+        if not traits.code or not names.isdisjoint(_NOT_IN_CODE):
+            return 0
+        return self.preformatted(index, tag)
+
+    def code(self, index: int, tag: Tag) -> int:
+        """Inline code; as a block if it has several lines."""
+        end = self._tokens.closing[index]
+        few = end - index < _MAX_LINES and not (self._cell or self._in_heading or self._frames)
+        if few and any(each.name == "br" for each in self._tokens.tags[index + 1 : end]):
+            return self.preformatted(index, tag)
+        return super().code(index, tag)
 
     def _language_of(self, index: int, end: int, attributes: Attributes) -> str:
         tags, languages = self._tokens.tags, self._languages
@@ -161,7 +201,9 @@ class Converter(Definitions):
             languages.pop()
         if own is None and languages:
             own = languages[-1][1]
-        return own or ""
+        if own == "default":  # of Sphinx: Python, if it could be colored as such
+            own = "python" if any(tags[at].name == "span" for at in range(index + 1, end)) else ""
+        return self._default_language if own is None else own
 
     # --- tables -----------------------------------------------------------------------------
 
@@ -178,6 +220,7 @@ class Converter(Definitions):
             self.truncated["table: cells beyond the limit were dropped"] = None
         if table.caption:
             self.run(*table.caption)
+        self.blocks.at = end
         self.blocks.add(render_table(table, self._render_cell))
         self._anchor = None
         return end + 1
@@ -201,7 +244,10 @@ class Converter(Definitions):
         if self._in_heading:
             return index + 1
         end = self._tokens.closing[index]
-        heading = read_heading(self._tokens, index, end)
+        level = self._level(index, level)
+        if not level:
+            return self._open_title(index)
+        heading = self._read_heading(index, end)
         anchor = tag.attributes.get("id") or heading.anchor or self._anchor or heading.around
         self._anchor = None
         self._in_heading, self._skipped = True, heading.skipped
@@ -210,10 +256,33 @@ class Converter(Definitions):
             self._in_heading, self._anchor = False, None
             markdown = visible(self._take_line())
             label = is_boilerplate_phrase(heading.text, one_word=False)
-            self._end_heading(Part(level, heading.text, markdown, anchor, label=label))
+            part = HeadedText(level, heading.text, markdown, anchor, label=label, start=index)
+            self._end_heading(part)
 
         self._ends[end] = close
         return index + 1
+
+    def _level(self, index: int, level: int) -> int:
+        """The level of a heading: below that of the definition around it.
+
+        0 for a label in an article: an `h3` "Types" below the `h4` that is the title of it.
+        """
+        owners = self._owners
+        while owners and owners[-1].end < index:
+            owners.pop()
+        if not owners or level == 1:
+            return level
+        owner = owners[-1]
+        if owner.defines:
+            return max(level, min(6, owner.level + 1))
+        if not owner.level:
+            owner.level = level if index - owner.start <= _NEAR_START else 1
+        return level if level >= owner.level else 0
+
+
+_NOT_IN_CODE = name_set("pre h1 h2 h3 h4 h5 h6 ul ol dl img form")
+_MAX_LINES = 400  # tags of inline code that may be a block
+_NEAR_START = 8  # tags between the beginning of an article and its title
 
 
 def _cell_lines(contents: Iterable[str]) -> list[str]:
@@ -221,11 +290,12 @@ def _cell_lines(contents: Iterable[str]) -> list[str]:
     kept: list[str] = []
     fenced = False
     for content in contents:
-        for line in map(str.strip, content.split("\n")):
-            if line.startswith("```"):
+        for line in content.split("\n"):
+            text = line.strip()
+            if text.startswith("```"):
                 fenced = not fenced
-            elif line:
-                kept.append(code_span(line) if fenced else line)
+            elif text:
+                kept.append(code_span(line.rstrip()) if fenced else text)
     return kept
 
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from forager.extract.content.boilerplate import is_boilerplate_phrase, is_copyright
-from forager.extract.markdown.blocks import Blocks, Part
+from forager.extract.markdown.blocks import Blocks, HeadedText
 from forager.extract.markdown.escape import code_span, code_text, escape_text, fence
-from forager.extract.markdown.headings import HeadingText, read_heading
+from forager.extract.markdown.headings import PERMALINK, HeadingText, read_heading
 from forager.extract.markdown.phrasing import Links, Phrasing
 from forager.extract.markdown.tags import Tag
 from forager.extract.markdown.tokens import Tokens
@@ -22,19 +22,26 @@ class Definitions(Phrasing):
     """Collects paragraphs and definitions; a converter adds all other blocks."""
 
     def __init__(
-        self, tokens: Tokens, links: Links, *, cell: bool = False, phrases: bool = True
+        self,
+        tokens: Tokens,
+        links: Links,
+        *,
+        cell: bool = False,
+        phrases: bool = True,
+        language: str = "",
     ) -> None:
         super().__init__(tokens, links)
         self.blocks = Blocks()
         self.truncated: dict[str, None] = {}
-        self.removed: list[int] = []  # elements that are not content
-        self.dropped = 0  # characters of blocks that were left out as boilerplate phrases
+        self.dropped: list[str] = []  # blocks that were left out as boilerplate phrases
         self._cell = cell
+        self._default_language = language  # of code that names none
         self._phrases = phrases
         self._lists: list[int | None] = []  # the next number of ordered lists
         self._languages: list[tuple[int, str]] = []  # end of the wrapper, language of its code
         self._terms: list[_Terms] = []  # the lists of definitions that are open
         self._declared: dict[int, _Declared] = {}  # other definitions, by the element around them
+        self._owners: list[DefinitionOwner] = []  # articles and sections that are open
 
     @property
     def all_truncated(self) -> list[str]:
@@ -52,7 +59,7 @@ class Definitions(Phrasing):
             return
         lines = self._take_lines()
         if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
-            self.dropped += len(lines[0])
+            self.dropped.append(lines[0])
             return
         if lines and (len(lines) > 1 or lines[0].strip(_SEPARATORS)):
             self.blocks.add("  \n".join(lines))
@@ -69,9 +76,10 @@ class Definitions(Phrasing):
     def term_list(self, index: int, tag: Tag) -> int:
         self._flush()
         blocks = self.blocks
-        terms = _Terms(blocks.part, blocks.level, tag.attributes.get("class", ""))
+        end = self._tokens.closing[index]
+        terms = _Terms(blocks.part, blocks.level, tag.attributes.get("class", ""), end)
         self._terms.append(terms)
-        self._ends[self._tokens.closing[index]] = self._close_terms
+        self._ends[end] = self._close_terms
         return index + 1
 
     def _close_terms(self) -> None:
@@ -90,7 +98,7 @@ class Definitions(Phrasing):
             or may_be_definition(self._tokens, index)
         )
         if terms and may_define and not self._cell and not self.blocks.in_quote:
-            heading = read_heading(self._tokens, index, end)
+            heading = self._read_heading(index, end)
             after = terms.defined
             if is_definition(self._tokens, index, heading, terms.classes, after_another=after):
                 return self._define(index, tag, heading, terms)
@@ -100,6 +108,11 @@ class Definitions(Phrasing):
             self.blocks.add(code_span(text))
         return end + 1
 
+    def _read_heading(self, index: int, end: int) -> HeadingText:
+        heading = read_heading(self._tokens, index, end)
+        self._tokens.removed.update(dict.fromkeys(heading.skipped, PERMALINK))
+        return heading
+
     def _define(self, index: int, tag: Tag, heading: HeadingText, terms: _Terms) -> int:
         terms.defined = True
         anchor = tag.attributes.get("id") or heading.anchor or self._anchor
@@ -108,7 +121,12 @@ class Definitions(Phrasing):
         end = self._tokens.closing[index]
         code = self._long_code(index, heading)
         markdown = signature(self._tokens, index, end, heading.text)
-        self._end_heading(Part(min(6, terms.level + 1), heading.text, markdown, anchor))
+        level = min(6, terms.level + 1)
+        if terms.owner in self._owners:
+            self._owners.remove(terms.owner)
+        terms.owner = DefinitionOwner(index, terms.end, level, defines=True)
+        self._owners.append(terms.owner)
+        self._end_heading(HeadedText(level, heading.text, markdown, anchor, start=index))
         if code:
             self.blocks.add(fence(code, ""))
         return end + 1
@@ -127,7 +145,7 @@ class Definitions(Phrasing):
         end = tokens.closing[index]
         if self._cell or blocks.in_quote or self._in_heading or not is_declaration(tokens, index):
             return 0
-        heading = read_heading(tokens, index, end)
+        heading = self._read_heading(index, end)
         if not 0 < len(heading.text) <= MAX_HEADING_LENGTH:
             return 0
         anchor, whole = self._place_of(index, tag, heading)
@@ -140,23 +158,32 @@ class Definitions(Phrasing):
         if known is None:
             known = self._declared[whole] = _Declared(blocks.part, blocks.level)
             self._resume_after(whole, known.part)
+        elif known.is_left(blocks.part.continues or blocks.part):
+            known.part, known.level = blocks.part, blocks.level
         known.anchor, self._anchor = anchor, None
         level = min(6, known.level + 1)
-        self._end_heading(Part(level, heading.text, code_span(heading.text), anchor))
+        markdown = code_span(heading.text)
+        label = (
+            blocks.take_label(tokens.parent_of(index)) if whole < tokens.parent_of(index) else ""
+        )
+        known.last = HeadedText(level, heading.text, markdown, anchor, start=index)
+        self._end_heading(known.last)
+        if label:
+            blocks.add(label)
         return end + 1
 
     def _place_of(self, index: int, tag: Tag, heading: HeadingText) -> tuple[str | None, int]:
         """The anchor of a signature, and the element that holds the definition."""
         whole = self._tokens.parent_of(index)
         if anchor := tag.attributes.get("id") or heading.inner:
-            return anchor, whole
+            return anchor, owner_of(self._tokens, index)
         if around := id_around(self._tokens, index):
             return around
         if whole not in self._declared:
             whole = self._tokens.parent_of(whole)
         return heading.permalink, whole
 
-    def _resume_after(self, index: int, part: Part) -> None:
+    def _resume_after(self, index: int, part: HeadedText) -> None:
         """Continue a part when an element has ended."""
         end = self._tokens.closing[index]
         close = self._ends.get(end)
@@ -185,7 +212,7 @@ class Definitions(Phrasing):
         self._ends[end] = close_title
         return following
 
-    def _end_heading(self, part: Part) -> None:
+    def _end_heading(self, part: HeadedText) -> None:
         part.heading = part.heading or part.markdown_heading
         if len(part.heading) > MAX_HEADING_LENGTH:
             self.truncated["heading: longer than its limit"] = None
@@ -206,9 +233,11 @@ class Definitions(Phrasing):
 class _Terms:
     """An open list of terms."""
 
-    part: Part  # the part around it
+    part: HeadedText  # the part around it
     level: int
     classes: str
+    end: int
+    owner: DefinitionOwner | None = None  # the last definition
     defined: bool = False  # it has definitions, each of which is a part
 
 
@@ -216,9 +245,24 @@ class _Terms:
 class _Declared:
     """Definitions in one element."""
 
-    part: Part  # the part around them
+    part: HeadedText  # the part around them
     level: int
     anchor: str | None = None  # of the last one
+    last: HeadedText | None = None
+
+    def is_left(self, part: HeadedText) -> bool:
+        """Whether a heading came between the last definition and the current part."""
+        return part is not self.part and part is not self.last
+
+
+@dataclass(slots=True)
+class DefinitionOwner:
+    """An open article, section or definition: no heading in it is above its title."""
+
+    start: int
+    end: int
+    level: int = 0  # of its title; 1 if it has none
+    defines: bool = False  # it is a term of a list
 
 
 _SEPARATORS = ",; "  # what is left of a list whose links were left out
@@ -226,6 +270,7 @@ _MAX_TAGS = 400  # of a declaration
 _MAX_SOURCE = 8 * MAX_HEADING_LENGTH  # characters of a declaration with those between its tags
 _NEAR = 8  # tags before a signature among which the element around it begins
 MAX_TERM = 300  # characters; a longer entry is a paragraph, unless it is a signature
+_CALL = re.compile(r"[\w.:$@~]+\(.*\)(?: ?(?:->|:|→|=).*)?")
 _OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
 # footnotes have anchors too
 _NOTES = re.compile(r"footnote|citation|reference|bibliograph|field-list|option-list-notes")
@@ -233,6 +278,7 @@ _LETTER = re.compile(r"[^\W\d_]|[-$<@%_]")
 _CODE = frozenset({"code", "tt", "kbd", "samp", "var", "pre"})
 # in a declaration, the name stands in one of these, and none of the blocks is in it
 _NAMED = _CODE | {"a", "span", "strong", "b", "em", "i"}
+_BOXES = name_set("blockquote td tr tbody table p")
 _BLOCKS = name_set("h1 h2 h3 h4 h5 h6 p pre table img figure blockquote ul dl")
 
 
@@ -282,7 +328,8 @@ def signature(tokens: Tokens, start: int, end: int, text: str) -> str:
     is_code = is_signature(tokens.tags[start]) or any(
         tag.name in _CODE for tag in tokens.tags[start + 1 : min(end, start + 4)]
     )
-    return code_span(text) if is_code or _OPTION.match(text) else escape_text(text)
+    is_code = is_code or _OPTION.match(text) is not None or _CALL.fullmatch(text) is not None
+    return code_span(text) if is_code else escape_text(text)
 
 
 def is_declaration(tokens: Tokens, start: int) -> bool:
@@ -293,6 +340,18 @@ def is_declaration(tokens: Tokens, start: int) -> bool:
         return False
     names = {tag.name for tag in tokens.tags[start + 1 : end]}
     return names.isdisjoint(_BLOCKS) and not names.isdisjoint(_NAMED)
+
+
+def owner_of(tokens: Tokens, start: int) -> int:
+    """The element with a definition and its text: around all boxes that only hold the signature."""
+    inner, around = start, tokens.parent_of(start)
+    while around and around != inner:
+        end = tokens.closing[inner]
+        after = tokens.texts[end + 1 : min(tokens.closing[around], end + _MAX_TAGS) + 1]
+        if tokens.tags[around].name not in _BOXES and any(map(str.strip, after)):
+            break
+        inner, around = around, tokens.parent_of(around)
+    return around
 
 
 def id_around(tokens: Tokens, start: int) -> tuple[str, int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_dropped
 from forager.extract.markdown.tags import unescape
 from forager.extract.markdown.tokens import Tokens
@@ -27,6 +27,12 @@ _ACTIVE = re.compile(
     re.VERBOSE,
 )
 _MAY_BE_ACTIVE = re.compile(r"[\\`*_<&\]~]").search
+# only with a command, or an index or exponent in braces: other texts have backslashes too
+_FORMULA = re.compile(
+    r"\\\((?=[^$]*?(?:\\[a-zA-Z]|[_^]\{|\^))[^$]{1,2000}?\\\)"
+    r"|\\\[(?=[^$]*?(?:\\[a-zA-Z]|[_^]\{|\^))[^$]{1,2000}?\\\]"
+    r"|\$[^$\n]{0,200}(?:\\[a-zA-Z]+|[_^]\{)[^$\n]{0,1000}\$"
+)
 _LINE_START = re.compile(
     r"(?:\#{1,6}(?=\s|$)|[-+](?=\s|$)|>|-[-\ ]{2,}$|_[_\ ]{2,}$|=+$|\|)|(\d{1,9})([.)](?=\s|$))"
 )
@@ -38,7 +44,13 @@ def escape_text(text: str) -> str:
 
 def markdown_of(html: str) -> str:
     """The markdown of a text without tags."""
-    return _ACTIVE.sub(_escaped, unescape(html)) if _MAY_BE_ACTIVE(html) else html
+    if not _MAY_BE_ACTIVE(html):
+        return html
+    if "\\" in html and (found := _FORMULA.search(html)):
+        # TeX in the text, as MathJax finds it
+        start, end = found.span()
+        return f"{markdown_of(html[:start])}{unescape(found[0])}{markdown_of(html[end:])}"
+    return _ACTIVE.sub(_escaped, unescape(html))
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -100,7 +112,8 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
     while index < end:
         parts.append(texts[index])
         tag = tags[index]
-        if tag.verdict is not Verdict.KEEP and _is_not_code(tokens, index, tag.verdict):
+        if tag.verdict is not ElementVerdict.KEEP and _is_not_code(tokens, index, tag.verdict):
+            tokens.removed[index] = tag.verdict.value
             index = tokens.closing[index]
         elif _ends_line(parts, tokens, index, end):
             parts.append("\n")
@@ -137,8 +150,8 @@ def _without_line_numbers(code: str) -> str:
     return "\n".join(line[2] for line in lines if line)
 
 
-def _is_not_code(tokens: Tokens, index: int, verdict: Verdict) -> bool:
-    if verdict is Verdict.NEVER:
+def _is_not_code(tokens: Tokens, index: int, verdict: ElementVerdict) -> bool:
+    if verdict is ElementVerdict.NEVER:
         return True
     end = tokens.closing[index]
     if tokens.tags[index].name in _WIDGETS:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forager.extract.content.boilerplate import HEADINGS, Verdict
+from forager.extract.content.boilerplate import HEADINGS, ElementVerdict
 from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
 
+PERMALINK = "a permalink, a button or a link to the source in a heading"
 _MAX_TAGS = 200  # of one heading; what comes after them is read as it is
 _NEAR = 8  # tags before a heading among which the element around it begins
 # zero-width characters and soft hyphens, with which themes fill the links of headings
@@ -45,6 +46,11 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
     index = start + 1
     while index <= end:
         parts.append(tokens.texts[index])
+        tag = tokens.tags[index]
+        if tag.gap and index < end:
+            parts.append(tag.gap)
+        elif is_label(tokens, index) and "".join(parts[-4:])[-1:].isalnum():
+            parts.append(" ")
         is_element = index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index
         if is_element and _read_element(tokens, start, index, heading, whole):
             index = tokens.closing[index]
@@ -63,7 +69,7 @@ def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, 
     """Record the anchors of one element in a heading; return whether it is left out."""
     tag = tokens.tags[index]
     heading.inner = heading.inner or tag.attributes.get("id") or _old_anchor(tag)
-    if tag.verdict is Verdict.KEEP and tag.name != "a":
+    if tag.verdict is ElementVerdict.KEEP and tag.name != "a":
         return False
     text = plain(_text(tokens, index, tokens.closing[index]))
     href = tag.attributes.get("href", "")
@@ -90,11 +96,11 @@ def _old_anchor(tag: Tag) -> str | None:
     return names.get("name") if tag.name == "a" and names.get("href", "#")[:1] == "#" else None
 
 
-def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
+def _is_left_out(verdict: ElementVerdict, text: str, whole: str) -> bool:
     """Whether permalinks and buttons are left out: not if hardly any other text is left."""
-    if verdict in (Verdict.NEVER, Verdict.REPEATED):
+    if verdict in (ElementVerdict.NEVER, ElementVerdict.REPEATED):
         return True
-    if verdict in (Verdict.KEEP, Verdict.CONTENTS):
+    if verdict in (ElementVerdict.KEEP, ElementVerdict.CONTENTS):
         return False
     rest = len(whole) - len(text)
     return rest > min(len(text), _ENOUGH_WORDS) or is_sign(text)
@@ -126,6 +132,13 @@ def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:
         if tokens.tags[at].attributes.get("id") == target:
             return True
     return target not in tokens.ids
+
+
+def is_label(tokens: Tokens, index: int) -> bool:
+    """Whether a `<span>` follows another one at once: labels, which the page separates by style."""
+    if tokens.tags[index].name != "span" or tokens.tags[index - 1].name != "/span":
+        return False
+    return not tokens.texts[index] and tokens.texts[index + 1][:1].isalnum()
 
 
 def is_sign(text: str) -> bool:

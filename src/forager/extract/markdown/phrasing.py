@@ -16,7 +16,8 @@ from forager.extract.markdown.escape import (
     escape_text,
     markdown_of,
 )
-from forager.extract.markdown.headings import is_sign
+from forager.extract.markdown.formulas import formula_of, tex
+from forager.extract.markdown.headings import is_label, is_sign
 from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
@@ -38,7 +39,7 @@ class Phrasing:
         self._tokens = tokens
         self._links = links
         self._parts: list[str] = []
-        self._frames: list[_Frame] = []
+        self._frames: list[_OpenElement] = []
         self._ends: dict[int, Callable[[], None]] = {}
         self._anchor: str | None = None  # of the position before the next text
         self._in_heading = False
@@ -63,7 +64,7 @@ class Phrasing:
         frames = self._frames
         if frames and (len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames)):
             return index + 1
-        frame = _Frame(len(self._parts), mark, url)
+        frame = _OpenElement(len(self._parts), mark, url)
         end = self._tokens.closing[index]
         if end == index + 1:  # nothing but text, as most have
             self._add_text(self._tokens.texts[end])
@@ -76,7 +77,7 @@ class Phrasing:
     def _close_inline(self) -> None:
         self._wrap(self._frames.pop())
 
-    def _wrap(self, frame: _Frame) -> None:
+    def _wrap(self, frame: _OpenElement) -> None:
         parts, start = self._parts, frame.start
         if start >= len(parts) or (frame.mark == "]" and not frame.url):
             return
@@ -167,6 +168,9 @@ class Phrasing:
         return index + 1 if href is None or href[:1] == "#" else self._open_link(index, href)
 
     def _open_link(self, index: int, href: str) -> int:
+        tokens, parts = self._tokens, self._parts
+        if parts and tokens.tags[index - 1].name == "/a" and not tokens.texts[index]:
+            parts.append(" ")  # two links, which the page separates by style
         url = None if self._in_link else self._links.absolute(href)
         return self._open_inline(index, "]", url) if url else index + 1
 
@@ -186,14 +190,25 @@ class Phrasing:
             self._parts.append(BREAK)
         return index + 1
 
-    def span(self, index: int, _tag: Tag) -> int:
+    def span(self, index: int, tag: Tag) -> int:
         """Separate adjacent labels, which the page separates by style alone."""
-        tokens, parts = self._tokens, self._parts
-        if tokens.texts[index] or not parts or tokens.tags[index - 1].name != "/span":
+        parts = self._parts
+        if tag.is_math and (formula := formula_of(self._tokens, index)):
+            parts.append(formula)
+            return self._tokens.closing[index] + 1
+        if not parts:
             return index + 1
-        if parts[-1][-1:].isalnum() and tokens.texts[index + 1][:1].isalnum():
+        if tag.gap:
+            self._separate(index, tag.gap)
+        elif is_label(self._tokens, index) and parts[-1][-1:].isalnum():
             parts.append(" ")
         return index + 1
+
+    def _separate(self, index: int, gap: str) -> None:
+        """Write what the page shows around an element by its style."""
+        self._parts.append(gap)
+        if gap == " ":
+            self._ends.setdefault(self._tokens.closing[index], lambda: self._parts.append(" "))
 
     def quoted(self, index: int, _tag: Tag) -> int:
         self._parts.append("“")
@@ -203,8 +218,9 @@ class Phrasing:
     def math(self, index: int, tag: Tag) -> int:
         """The source of a formula, where the page has it; else its characters."""
         end = self._tokens.closing[index]
-        written = tag.attributes.get("alttext") or self._annotation(index, end)
-        if text := collapse(written) if written else self._kept(index, end):
+        if written := tag.attributes.get("alttext") or self._annotation(index, end):
+            self._parts.append(tex(written, display=tag.attributes.get("display") == "block"))
+        elif text := self._kept(index, end):
             self._parts.append(escape_text(text))
         return end + 1
 
@@ -256,7 +272,7 @@ MAX_FRAMES = 40  # inline elements inside each other; deeper ones are text
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenElement:
     """An open inline element: the start of its text, and its markup."""
 
     start: int
@@ -267,7 +283,7 @@ class _Frame:
 _EDGES = " \t\n\r\f\v\u00a0" + BREAK
 
 
-def _marked(text: str, frame: _Frame) -> str:
+def _marked(text: str, frame: _OpenElement) -> str:
     if frame.url:
         if ("[" in text or "]" in text) and not balanced(text):
             text = _BRACKET.sub(r"\\\g<0>", text)
@@ -330,7 +346,7 @@ class Links:
 
 # Most links of real pages: a path below the directory of the page, a fragment, or both. Parsing
 # would change nothing in them.
-_SIMPLE = re.compile(rf"((?:{PLAIN_SEGMENT}/)*+{PLAIN_SEGMENT})?+(?:#[A-Za-z0-9_.~-]++)?+(?<!^)")
+_SIMPLE = re.compile(rf"((?:{PLAIN_SEGMENT}/)*{PLAIN_SEGMENT})?(?:#[A-Za-z0-9_.~-]++)?(?<!^)")
 
 
 @lru_cache(maxsize=16_384)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from forager.extract.markdown.blocks import Part
+from forager.extract.markdown.blocks import HeadedText
 from forager.extract.text import collapse
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
@@ -30,7 +30,7 @@ MAX_HEADING_LINE = 2_000
 
 
 class Scanned(NamedTuple):
-    parts: list[Part]
+    parts: list[HeadedText]
     title: str | None  # from the front matter
 
 
@@ -53,12 +53,12 @@ def scan_markdown(text: str) -> Scanned:
 class _Scan:
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self._part = Part(0)
+        self._part = HeadedText(0)
         self._parts = [self._part]
         self._fence = ""
         self._in_comment = False
 
-    def run(self, text: str) -> list[Part]:
+    def run(self, text: str) -> list[HeadedText]:
         for line in text.split("\n"):
             if self._fence:
                 self._lines.append(line)
@@ -103,7 +103,7 @@ class _Scan:
         if not markdown:
             return False
         self._end_part()
-        self._part = Part(level, plain_heading(markdown), markdown, anchor)
+        self._part = HeadedText(level, plain_heading(markdown), markdown, anchor)
         self._parts.append(self._part)
         return True
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.boilerplate import ElementVerdict
+from forager.extract.content.removal import is_dropped
 from forager.extract.markdown.tokens import Tokens
 
 MAX_COLUMNS = 100
@@ -62,7 +63,8 @@ def read_table(tokens: Tokens, start: int, end: int) -> Table:
 
 def _add_cell(tokens: Tokens, table: Table, index: int) -> int:
     tag, end = tokens.tags[index], tokens.closing[index]
-    if tag.verdict is not Verdict.KEEP:
+    if tag.verdict is not ElementVerdict.KEEP and is_dropped(tokens, index):
+        tokens.removed[index] = tag.verdict.value
         return end
     if not table.rows:
         table.rows.append([])

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from forager.extract.content.boilerplate import (
     HEADINGS,
     SECTION_CLASS,
-    Verdict,
-    judge,
-    judge_names,
+    ElementVerdict,
+    verdict_of,
+    verdict_of_names,
 )
 from forager.extract.content.themes import rank_of, rank_of_id
 from forager.extract.text import name_set
@@ -40,8 +40,7 @@ _ALIASES = {
     "js-nolint": "js",
 } | dict.fromkeys(
     name_set(
-        "plain plaintext text txt none default nohighlight no-highlight unknown undefined"
-        " literal-block"
+        "plain plaintext text txt none nohighlight no-highlight unknown undefined literal-block"
     ),
     "",
 )
@@ -71,7 +70,16 @@ def language_of(attributes: dict[str, str], bare: bool = False) -> str | None:
             word = claimed.strip().lower()
             return _ALIASES.get(word, word) if re.fullmatch(r"[a-z0-9+#_.-]+", word) else None
     classes = attributes.get("class")
-    return language_in(classes, bare) if classes else None
+    if not classes:
+        return None
+    return language_in(classes, bare or not _AROUND_CODE.isdisjoint(classes.lower().split()))
+
+
+# beside one of these classes, the bare name of a language is that of the code
+_AROUND_CODE = name_set(
+    "code source example listing listingblock snippet codeblock code-block sourcecode source-code"
+    " programlisting highlight src"
+)
 
 
 class Traits(NamedTuple):
@@ -80,6 +88,9 @@ class Traits(NamedTuple):
     language: str | None = None  # of the code in it
     heading: int = 0  # the level of a heading by its role
     signature: bool = False  # what a definition is called, where it is not a heading or term
+    owner: bool = False  # its first heading is the title of all that is in it
+    code: bool = False  # it holds code in separate lines, and no `<pre>`
+    math: bool = False  # it holds a formula as TeX
 
 
 PLAIN = Traits()
@@ -91,8 +102,22 @@ _ADMONITION = re.compile(
 _NOTES = frozenset({"div", "aside", "section", "details"})
 _LEVELS = frozenset("123456")
 _DECLARING = frozenset({"div", "p", "header"})
-# Crystal, RDoc, pdoc, odoc, Haddock
-_SIGNATURES = name_set("signature method-heading attr spec src")
+# Crystal, RDoc, pdoc, odoc, Haddock, HAProxy, Scribble
+_SIGNATURES = name_set("signature method-heading attr spec src keyword rforeground")
+_OWNERS = frozenset({"article", "section"})
+_CODE_BLOCKS = frozenset({"div", "p", "blockquote"})
+_CODE_CLASSES = name_set(
+    "scodeflow code codeblock code-block codesample code-sample sourcecode source-code program"
+    " programlisting verbatim"
+)
+_MATH = name_set("math mathjax arithmatex formuladsp tex latex katex-display math-display")
+# boxes of Scribble, which are no quotations
+_LAYOUT_QUOTES = name_set("svinsetflow sinsetflow subflow scodeflow")
+
+
+def is_quotation(tag: Tag) -> bool:
+    """Whether a `<blockquote>` is one, and does not only indent."""
+    return _LAYOUT_QUOTES.isdisjoint(tag.attributes.get("class", "").lower().split())
 
 
 def traits_of(name: str, attributes: dict[str, str]) -> Traits:
@@ -108,6 +133,9 @@ def traits_of(name: str, attributes: dict[str, str]) -> Traits:
         language=language_of(attributes),
         heading=heading,
         signature=name in _DECLARING and not _SIGNATURES.isdisjoint(classes.split()),
+        owner=name in _OWNERS,
+        code=name in _CODE_BLOCKS and not _CODE_CLASSES.isdisjoint(classes.split()),
+        math=not _MATH.isdisjoint(classes.split()),
     )
     return PLAIN if found == PLAIN else found
 
@@ -141,13 +169,17 @@ class Tag:
 
     name: str  # "/p" for an end tag
     attributes: Attributes
-    verdict: Verdict
+    verdict: ElementVerdict
     rank: int  # of a main element, by its names
     shape: Shape
     end: str  # the name of the tag that ends this one
     heading: bool = False
     traits: Traits | None = None  # computed on first use
     place: str = ""  # the names of a block: the same on all pages of a site
+    is_title: bool = False  # it has the class of a title, and is no heading
+    gap: str = ""  # what the page shows before an inline element by its style
+    anchor: str = ""  # the name by which links lead to it
+    is_math: bool = False  # an inline element with the class of a formula
 
 
 MAX_REMEMBERED = 400  # characters of a cached tag
@@ -188,7 +220,7 @@ _HOLDERS = name_set("div aside details header ul ol p table form")
 def _parse(raw: str) -> Tag:
     name, _, rest = raw.partition(" ")
     if name[0] == "/":
-        return Tag(name, {}, Verdict.KEEP, 0, Shape.END, "")
+        return Tag(name, {}, ElementVerdict.KEEP, 0, Shape.END, "")
     attributes: Attributes = dict(_ATTRIBUTE.findall(rest)) if rest else {}
     if "&" in rest:
         attributes = {key: unescape(value) for key, value in attributes.items()}
@@ -196,43 +228,69 @@ def _parse(raw: str) -> Tag:
     if len(get("class", "")) > _MAX_CLASSES:
         attributes["class"] = attributes["class"][:_MAX_CLASSES]
     named = _by_names(name, get("class", ""), get("role", ""), get("itemprop", ""))
-    verdict, rank, is_heading, place, is_section = named
+    verdict, rank, is_heading, place, is_section, is_title = named
     identifier = get("id", "")
     if identifier:
         # the ids of sections come from their headings and do not count
-        if verdict is Verdict.KEEP and name in _HOLDERS and not is_section:
-            verdict = judge_names(identifier.lower())
+        if verdict is ElementVerdict.KEEP and name in _HOLDERS and not is_section:
+            verdict = verdict_of_names(identifier.lower())
         rank = max(rank, rank_of_id(name, identifier))
-    if verdict is Verdict.KEEP and _is_hidden(attributes):
-        verdict = Verdict.HIDDEN
+    if name == "object" and "data" not in attributes:  # browsers show the text in it
+        verdict = ElementVerdict.KEEP
+    if verdict is ElementVerdict.KEEP and _is_hidden(attributes):
+        verdict = ElementVerdict.HIDDEN
     if place:
         place = f"{name}#{'' if is_section or name in _NO_PLACE else identifier}{place}"
     shape = Shape.START
     if name in VOID:
         shape = Shape.VOID
-    elif rank or verdict is not Verdict.KEEP or name == "table" or is_heading:
+    elif rank or verdict is not ElementVerdict.KEEP or name == "table" or is_heading or is_title:
         shape = Shape.SPECIAL
-    traits = None if attributes else PLAIN
-    return Tag(name, attributes, verdict, rank, shape, f"/{name}", is_heading, traits, place)
+    traits = None if attributes or name in _OWNERS else PLAIN
+    end = f"/{name}"
+    gap = _gap(attributes) if name in _SPACED and attributes else ""
+    return Tag(
+        name, attributes, verdict, rank, shape, end, is_heading, traits, place, is_title, gap,
+        identifier or (get("name", "") if name == "a" else ""),
+        name == "span" and not _MATH.isdisjoint(get("class", "").lower().split()),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def _by_names(
     name: str, classes: str, role: str, itemprop: str
-) -> tuple[Verdict, int, bool, str, bool]:
-    """Verdict, rank, whether it is a heading, the end of its place, and whether it is a section."""
+) -> tuple[ElementVerdict, int, bool, str, bool, bool]:
+    """Verdict, rank, the end of its place; whether it is a heading, a section, a title."""
     place = ""
     if name in _PLACES:
         place = f".{'.'.join(sorted(set(classes.split()) - _PAGE_STATES))}"
     return (
-        judge(name, classes, role),
+        verdict_of(name, classes, role),
         rank_of(name, classes, role, itemprop),
         name in HEADINGS or role == "heading",
         place,
         SECTION_CLASS.search(classes) is not None,
+        name in _TITLED and not _TITLES.isdisjoint(classes.lower().split()),
     )
 
 
+# classes whose style separates an element from the text before it: numpydoc's types of parameters,
+# the dots between the parts of a name
+_GAPS = {"classifier": " : ", "sep": " ", "separator": " ", "delimiter": " "}
+_SPACED = name_set("span a em strong b i code small")
+_DISPLAYED = re.compile(r"display\s*:\s*(?:block|flex|grid|inline-block|table|list-item)", re.I)
+
+
+def _gap(attributes: Attributes) -> str:
+    """The separator that a page shows before an inline element, by its class or style."""
+    for word in attributes.get("class", "").lower().split():
+        if word in _GAPS:
+            return _GAPS[word]
+    return " " if _DISPLAYED.search(attributes.get("style", "")) else ""
+
+
+_TITLED = name_set("div p span td")
+_TITLES = name_set("title page-title pagetitle doc-title doctitle document-title")
 RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")
 
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from forager.extract.content.boilerplate import HEADINGS, Verdict
+from forager.extract.content.boilerplate import HEADINGS, ElementVerdict
 from forager.extract.content.themes import BODY, MAIN
-from forager.extract.markdown.tags import RAW_TEXT, Shape, Tag, read_tags
+from forager.extract.markdown.tags import RAW_TEXT, Shape, Tag, read_tags, unescape
+from forager.extract.text import collapse, name_set
 
 # lexbor escapes < and > in texts and attributes
 _TAG = re.compile(r"<(/?[a-zA-Z][^>]*)>")
@@ -35,6 +36,7 @@ class Tokens:
     judged: list[int] = field(default_factory=list)  # elements that are not simply kept
     titles: list[int] = field(default_factory=list)  # h1
     headings: list[int] = field(default_factory=list)
+    captions: list[int] = field(default_factory=list)  # elements with the class of a title
     ranked: list[int] = field(default_factory=list)  # elements that may be the main one
     # how many more tags may be read to find boilerplate: nested elements with names of boilerplate
     # could cost the square of the page
@@ -43,6 +45,7 @@ class Tokens:
     # class names are ignored: they would have removed too much
     lenient: bool = False
     link_shares: dict[int, float] = field(default_factory=dict)  # of the text of elements
+    removed: dict[int, str] = field(default_factory=dict)  # elements that were left out, and why
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
     _parents: list[int] = field(default_factory=list)
@@ -69,13 +72,21 @@ class Tokens:
         return self._parents[index]
 
     def kept_text(self, start: int, end: int) -> str:
-        """The text between two tags, still escaped, without elements that are not content."""
+        """The text between two tags, still escaped, without what is hidden or never text.
+
+        A class such as "nav" may color a word of code, so it does not count here.
+        """
         parts = []
         index = start + 1
         while index <= end:
             parts.append(self.texts[index])
             tag = self.tags[index]
-            if index < end and tag.verdict is not Verdict.KEEP and tag.name[0] != "/":
+            if (
+                index < end
+                and tag.verdict is not ElementVerdict.KEEP
+                and tag.verdict in _NEVER_CODE
+            ):
+                self.removed.setdefault(index, tag.verdict.value)
                 index = self.closing[index]
             elif tag.name in ("br", "/p", "/div", "/li"):
                 parts.append(" ")
@@ -83,6 +94,28 @@ class Tokens:
         return "".join(parts)
 
 
+_INLINE = name_set(
+    "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark q s samp small"
+    " span strike strong sub sup tt u var wbr"
+)
+_INLINE |= frozenset(f"/{name}" for name in _INLINE)
+
+
+def spaced_text(tokens: Tokens, start: int, end: int) -> str:
+    """The text between two tags as a reader sees it: with blanks between blocks."""
+    parts = []
+    ends = set()  # of buttons and the like inside a line
+    for index in range(start, end):
+        tag = tokens.tags[index]
+        if tag.verdict is not ElementVerdict.KEEP:
+            ends.add(tokens.closing[index])
+        if tag.name not in _INLINE or tag.verdict is not ElementVerdict.KEEP or index in ends:
+            parts.append(" ")
+        parts.append(tokens.texts[index + 1])
+    return collapse(unescape("".join(parts)))
+
+
+_NEVER_CODE = frozenset({ElementVerdict.NEVER, ElementVerdict.HIDDEN, ElementVerdict.REPEATED})
 _NEAR = 4  # tags before a heading that may have its id
 
 
@@ -153,7 +186,7 @@ def _parents(closing: list[int]) -> list[int]:
 def _register(
     tokens: Tokens, index: int, tag: Tag, open_elements: list[int], tables: list[int]
 ) -> None:
-    if tag.verdict is not Verdict.KEEP:
+    if tag.verdict is not ElementVerdict.KEEP:
         tokens.judged.append(index)
     if tag.rank:
         tokens.ranked.append(index)
@@ -163,6 +196,8 @@ def _register(
         tokens.headings.append(index)
         if tag.name == "h1":
             tokens.titles.append(index)
+    elif tag.is_title:
+        tokens.captions.append(index)
     if tag.name == "table" or tag.name in HEADINGS:
         while tables and tokens.closing[tables[-1]] != tables[-1]:
             tables.pop()  # closed meanwhile

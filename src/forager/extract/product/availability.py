@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from forager.extract.product.record import Availability
+from forager.extract.product.product import Availability
 
 _TERMS = {
     "instock": Availability.IN_STOCK, "onlineonly": Availability.IN_STOCK,
@@ -35,7 +35,7 @@ def term_of(value: object) -> Availability | None:
     if not isinstance(value, str):
         return None
     name = re.split(r"[/#:]", value[:200].strip().rstrip("/"))[-1][:80]
-    return _TERMS.get(_NOT_LETTERS.sub("", name.lower())) or words_of(name)
+    return _TERMS.get(_NOT_LETTERS.sub("", name.lower())) or availability_in(name)
 
 
 # Negations first: "not available" holds "available". One pattern per meaning, all languages.
@@ -127,13 +127,13 @@ _PATTERNS = tuple((meaning, re.compile(words)) for meaning, words in _WORDS)
 _MAX_WORDS = 300
 
 
-def words_of(text: str) -> Availability | None:
+def availability_in(text: str) -> Availability | None:
     """The availability in a short text of a shop, in the languages known here."""
-    return _words_of(text[:_MAX_WORDS].lower())
+    return _availability_in(text[:_MAX_WORDS].lower())
 
 
 @lru_cache(maxsize=16_384)
-def _words_of(short: str) -> Availability | None:
+def _availability_in(short: str) -> Availability | None:
     """Buttons and labels say the same on all pages of a shop."""
     # the patterns are in lower case: ignoring case would cost them ten times as much
     return next((meaning for meaning, words in _PATTERNS if words.search(short)), None)

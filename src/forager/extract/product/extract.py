@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from forager.extract.product.annotated import MICRODATA, RDFA, read_annotations
@@ -11,14 +12,14 @@ from forager.extract.product.dom.brands import brand_facts, label_facts, link_fa
 from forager.extract.product.dom.codes import attribute_facts, code_facts, shown_spellings
 from forager.extract.product.dom.prices import price_facts
 from forager.extract.product.dom.stock import stock_facts, text_stock_facts
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.view import DomView
 from forager.extract.product.images import picture_facts
 from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
 from forager.extract.product.places import LearnedPlace, learned_facts, with_place
-from forager.extract.product.record import Fact, FieldName, Product
+from forager.extract.product.product import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts
 from forager.extract.product.wording import (
@@ -45,8 +46,8 @@ def extract_product(
 def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     """The facts of every part of the page about its product."""
     facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
-    view = View(page)
-    facts.extend(price_facts(view, known=_known(FieldName.PRICE, facts, 0.7)))
+    view = DomView(page)
+    facts.extend(price_facts(view, stated=_stated_prices(facts)))
     facts.extend((*_visible_facts(view), *code_facts(view)))
     if not _known(FieldName.BRAND, facts, 0.6):
         facts.extend((*label_facts(view), *link_facts(view)))
@@ -69,6 +70,12 @@ _STATED = (FieldName.PRICE, FieldName.SKU, FieldName.BRAND)
 _WITH = {
     name: frozenset([FieldName.PRICE, FieldName.SKU]) for name in FieldName if name not in _STATED
 }
+
+
+def _stated_prices(facts: Iterable[Fact]) -> frozenset[Decimal]:
+    """The prices that the data of the page states."""
+    prices = (f.value for f in facts if f.field is FieldName.PRICE and f.confidence >= 0.7)
+    return frozenset(prices)
 
 
 def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
@@ -127,7 +134,7 @@ def _adopted(orphans: Item) -> Item:
     return item
 
 
-def _visible_facts(view: View) -> Iterator[Fact]:
+def _visible_facts(view: DomView) -> Iterator[Fact]:
     if view.heading is not None and (name := name_of(view.heading.node.text(separator=" "))):
         yield Fact(FieldName.NAME, name, 0.65, "dom:h1")
     for read in (stock_facts, attribute_facts, brand_facts, crumb_facts, star_facts):
@@ -197,7 +204,7 @@ _HOME = frozenset(
 )  # fmt: skip
 
 
-def crumb_facts(view: View) -> Iterator[Fact]:
+def crumb_facts(view: DomView) -> Iterator[Fact]:
     for element in view.elements.crumbs[:20]:
         links = [a.text(separator=" ") for a in element.node.css("a, [itemprop=name]")[:30]]
         path = trim(category_of(links), view.page.titles)
@@ -231,7 +238,7 @@ _COUNT = re.compile(
 )
 
 
-def star_facts(view: View) -> Iterator[Fact]:
+def star_facts(view: DomView) -> Iterator[Fact]:
     rated = counted = False
     for element in view.elements.ratings[:120]:
         if view.distance(element) > 600 or view.surroundings.of(element.node).elsewhere:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.view import DomView
 from forager.extract.product.elements import Element
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Fact, FieldName, ImageRole, ProductImage
+from forager.extract.product.product import Fact, FieldName, ImageRole, ProductImage
 from forager.extract.product.wording import alike, line_of
 
 MAX_IMAGES = 50
@@ -21,6 +21,8 @@ _NOT_A_PHOTO = re.compile(
 )
 # sizes are written into addresses in many ways, and all sizes are one picture
 _SIZE = re.compile(r"[._-](?:\d{2,4}x\d{0,4}|_?[A-Z]{2}\d{2,4}_?|thumb|small|medium|large|grande)")
+# a small version at a separate address, such as /thumbs/1.jpg
+_THUMBNAIL = re.compile(r"[/._-]thumb(?:nail)?s?(?=[/._-])", re.IGNORECASE)
 
 
 def images_of(value: Any, page: ProductPage) -> tuple[ProductImage, ...]:
@@ -34,9 +36,13 @@ def gallery(found: Iterable[tuple[str, str | None]]) -> tuple[ProductImage, ...]
     for url, alt in found:
         key = _SIZE.sub("", url.partition("?")[0].rpartition("://")[2])
         if key not in kept and len(kept) < MAX_IMAGES:
-            role = ImageRole.GALLERY if kept else ImageRole.PRIMARY
+            role = _role(url) if kept else ImageRole.PRIMARY
             kept[key] = ProductImage(url, line_of(alt, _MAX_ALT), role)
     return tuple(kept.values())
+
+
+def _role(url: str) -> ImageRole:
+    return ImageRole.THUMBNAIL if _THUMBNAIL.search(url) else ImageRole.GALLERY
 
 
 def looks_like_photo(url: str) -> bool:
@@ -62,7 +68,7 @@ _NEAR = 500
 _SMALL = 60
 
 
-def picture_facts(view: View) -> Iterator[Fact]:
+def picture_facts(view: DomView) -> Iterator[Fact]:
     found = [
         (url, element.attributes.get("alt"))
         for element in view.elements.images[:400]
@@ -72,7 +78,7 @@ def picture_facts(view: View) -> Iterator[Fact]:
         yield Fact(FieldName.IMAGES, images[:20], 0.4, "dom:img")
 
 
-def _address(element: Element, view: View) -> str | None:
+def _address(element: Element, view: DomView) -> str | None:
     attributes = element.attributes
     for name in _SOURCES:
         value = attributes.get(name)
@@ -81,7 +87,7 @@ def _address(element: Element, view: View) -> str | None:
     return None
 
 
-def _belongs(element: Element, view: View) -> bool:
+def _belongs(element: Element, view: DomView) -> bool:
     if view.distance(element) > _NEAR or _is_small(element):
         return False
     if view.surroundings.of(element.node).elsewhere:

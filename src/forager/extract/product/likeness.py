@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from forager.extract.product.meta import page_type
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import GONE, Fact, FieldName, Product
+from forager.extract.product.product import GONE, Fact, FieldName, Product
 from forager.extract.product.schema import PRODUCT_TYPES, types_of
 
 # from here on a page counts as a product's

@@ -15,7 +15,7 @@ from typing import Any
 from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE
-from forager.extract.product.record import GONE, Availability, Evidence, Fact, FieldName, Product
+from forager.extract.product.product import GONE, Availability, Evidence, Fact, FieldName, Product
 from forager.extract.product.wording import code_key
 
 # the share of the remaining doubt that each further place with the same value removes
@@ -30,7 +30,7 @@ _PARSER_SURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class FieldClaim:
     """One value of one field, and all the places that state it."""
 
     value: Any
@@ -79,7 +79,7 @@ def _by_field(facts: list[Fact]) -> dict[FieldName, list[Fact]]:
     return {name: groups[name] for name in FieldName if name in groups}
 
 
-def choose(name: FieldName, facts: list[Fact]) -> Claim | None:
+def choose(name: FieldName, facts: list[Fact]) -> FieldClaim | None:
     """The best claim for a field."""
     claims = claims_for(name, facts)
     if name in _AMOUNTS:
@@ -89,7 +89,7 @@ def choose(name: FieldName, facts: list[Fact]) -> Claim | None:
     return max(parsed or claims, key=lambda claim: claim.confidence, default=None)
 
 
-def claims_for(name: FieldName, facts: list[Fact]) -> list[Claim]:
+def claims_for(name: FieldName, facts: list[Fact]) -> list[FieldClaim]:
     """The claims about a field, with equal values combined; agreement raises the confidence."""
     groups: dict[Any, list[Fact]] = {}
     for fact in facts:
@@ -98,7 +98,7 @@ def claims_for(name: FieldName, facts: list[Fact]) -> list[Claim]:
     return [_claim(group) for group in groups.values()]
 
 
-def _claim(facts: list[Fact]) -> Claim:
+def _claim(facts: list[Fact]) -> FieldClaim:
     best = max(facts, key=lambda fact: fact.confidence)
     by_place: dict[str, float] = {}
     for fact in facts:
@@ -108,7 +108,7 @@ def _claim(facts: list[Fact]) -> Claim:
     for place, other in by_place.items():
         if place != _place(best):
             confidence += (_CERTAIN - confidence) * other * _AGREEMENT
-    return Claim(best.value, min(confidence, 1.0), best.origin, frozenset(by_place))
+    return FieldClaim(best.value, min(confidence, 1.0), best.origin, frozenset(by_place))
 
 
 def _place(fact: Fact) -> str:
@@ -131,7 +131,7 @@ _LABELED = 0.7
 _CODES = (FieldName.SKU, FieldName.GTIN, FieldName.MPN, FieldName.PRODUCT_ID, FieldName.VARIANT_ID)
 
 
-def _settle_sku(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
+def _settle_sku(chosen: dict[FieldName, FieldClaim], facts: list[Fact]) -> None:
     """A code that visitors see beside a label is the SKU; that of the data is the shop's own ID."""
     known = chosen.get(FieldName.SKU)
     labels = {
@@ -174,7 +174,7 @@ def _names_shop(fact: Fact, page: ProductPage) -> bool:
     return _place(fact) not in _ITEM_PLACES and key in page.shop_names
 
 
-def _spell_brand(chosen: dict[FieldName, Claim], page: ProductPage) -> None:
+def _spell_brand(chosen: dict[FieldName, FieldClaim], page: ProductPage) -> None:
     """Use the spelling of the title: its data may have TP Link for TP-Link."""
     brand = chosen.get(FieldName.BRAND)
     if brand is None or not brand.places <= _DATA or not brand.value[-1].isalnum():
@@ -188,7 +188,7 @@ def _spell_brand(chosen: dict[FieldName, Claim], page: ProductPage) -> None:
         chosen[FieldName.BRAND] = replace(brand, value=found)
 
 
-def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
+def _settle_price(chosen: dict[FieldName, FieldClaim], facts: list[Fact]) -> None:
     """A price that the page shows struck through, beside a lower one, is the list price."""
     price, before = chosen.get(FieldName.PRICE), chosen.get(FieldName.LIST_PRICE)
     if price is None or before is None:
@@ -210,19 +210,22 @@ _INFERRED = 0.35
 _SEEN = 0.85
 
 
-def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
+def _settle_availability(chosen: dict[FieldName, FieldClaim], facts: list[Fact]) -> None:
     """A visible "sold out" overrides the data of the page, which may be outdated."""
     price = chosen.get(FieldName.PRICE)
     known = chosen.get(FieldName.AVAILABILITY)
     if known is not None and _PARSER in known.places:
         return
     for claim in claims_for(FieldName.AVAILABILITY, facts):
+        if claim.value is Availability.ON_REQUEST and price is None:
+            chosen[FieldName.AVAILABILITY] = claim
+            return
         if claim.value in GONE and "dom" in claim.places and claim.confidence >= _SEEN:
             chosen[FieldName.AVAILABILITY] = claim
             return
     unsure = known is None or known.confidence < _INFERRED
     if unsure and price is not None and price.confidence >= 0.5:
-        chosen[FieldName.AVAILABILITY] = Claim(
+        chosen[FieldName.AVAILABILITY] = FieldClaim(
             Availability.IN_STOCK, _INFERRED, f"inferred:{price.origin}", frozenset()
         )
 
@@ -230,7 +233,7 @@ def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> N
 _UNSURE_PRICE = 0.5
 
 
-def _doubt_price(chosen: dict[FieldName, Claim]) -> None:
+def _doubt_price(chosen: dict[FieldName, FieldClaim]) -> None:
     """Drop an uncertain price of a product that is unavailable: it is another product's."""
     price, stock = chosen.get(FieldName.PRICE), chosen.get(FieldName.AVAILABILITY)
     if price is None or stock is None or stock.value not in GONE:

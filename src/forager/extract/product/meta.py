@@ -11,7 +11,7 @@ from forager.extract.product.currency import currency_of
 from forager.extract.product.images import gallery
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount, money_in
-from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.product import Fact, FieldName
 from forager.extract.product.wording import (
     brand_of,
     category_of,

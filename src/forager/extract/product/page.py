@@ -24,7 +24,7 @@ from forager.extract.product.currency import country_hints
 from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.product.json_ld import read_json_ld
 from forager.extract.product.wording import code_key
-from forager.extract.urls import Refusal, Resolver, normalise
+from forager.extract.urls import LinkResolver, Refusal, normalize
 
 _MAX_META = 400
 
@@ -81,14 +81,14 @@ class ProductPage:
         return country_hints(parts.hostname or "", parts.path, self.language)
 
     @cached_property
-    def resolver(self) -> Resolver:
+    def resolver(self) -> LinkResolver:
         """Makes the links of the page absolute, against its `<base>` if it has one."""
-        page = normalise(self.url)
+        page = normalize(self.url)
         assert not isinstance(page, Refusal), "checked when the page was opened"
         bases = (element.attributes.get("href") for element in self.elements.bases)
         href = next((href for href in bases if href), None)
-        base = normalise(href, page) if href else page
-        return Resolver(page if isinstance(base, Refusal) else base)
+        base = normalize(href, page) if href else page
+        return LinkResolver(page if isinstance(base, Refusal) else base)
 
     @cached_property
     def language(self) -> str | None:
@@ -140,7 +140,7 @@ def open_page(
     headers: Iterable[tuple[str, str]] = (),
 ) -> ProductPage:
     """Decode and parse, once. Never fails on a body; only on a URL that cannot be crawled."""
-    address = normalise(url)
+    address = normalize(url)
     if isinstance(address, Refusal):
         raise InvalidInput(f"cannot read a product from {url!r}: {address.value}")
     if content_type is None:

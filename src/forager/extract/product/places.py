@@ -14,10 +14,11 @@ from decimal import Decimal
 
 from selectolax.lexbor import LexborNode
 
+from forager.extract.product.dom.surroundings import SurroundingsMap
 from forager.extract.product.merge import claims_for
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import Money, money_in
-from forager.extract.product.record import GONE, Fact, FieldName, Product
+from forager.extract.product.product import GONE, Fact, FieldName, Product
 
 # recorded for a page that states a price and does not show it at the learned path
 NOT_SHOWN = ""
@@ -91,16 +92,17 @@ def with_place(
 
 
 def place_of(price: Decimal, page: ProductPage) -> str | None:
-    """The path of the first element that shows this price and no other."""
+    """The path of the first element that shows this price and no other, and not struck through."""
     digits = str(int(price))[-3:]
     candidates = 0
+    surroundings = SurroundingsMap([])
     for _, text_node, text in page.elements.texts:
         node = text_node.parent if digits in text else None
         for _ in range(_MAX_ABOVE):
             if node is None or node.tag in ("body", "html"):
                 break
             money = _money(node, page)
-            if money is not None and money.amount == price:
+            if money is not None and money.amount == price and not surroundings.of(node).struck:
                 if path := _path(node, page):
                     return path
                 if (candidates := candidates + 1) == _MAX_CANDIDATES:

@@ -43,7 +43,7 @@ _CODE = r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])"
 _SIGN = rf"(?:{SYMBOL_PATTERN}|{_CODE})"
 _MONEY = re.compile(
     rf"(?P<before>{_SIGN})?[{_BLANK}:]{{0,3}}(?<![\d.,])(?:(?P<split>{_SPLIT})|(?P<amount>{_NUMBER}))"
-    rf"(?:[.,][-–—]{{1,2}})?[{_BLANK}]{{0,3}}(?P<after>{_SIGN}(?![a-zà-ÿ0-9]))?",
+    rf"(?P<dash>[.,:][-–—]{{1,2}})?[{_BLANK}]{{0,3}}(?P<after>{_SIGN}(?![a-zà-ÿ0-9]))?",
     re.IGNORECASE,
 )
 # as much as may stand between the start of a sign and its amount
@@ -89,6 +89,9 @@ def _amounts_in(text: str) -> Iterator[re.Match[str]]:
 def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str | None, str | None]:
     written = (found["before"], found["sign"], found["after"])
     signs = [each for each in written if each and is_sign(each, hints)]
+    if not signs and found["dash"]:
+        # 18 534:- is a price in the currency of the country
+        return found["dash"], next(iter(hints), None)
     if not signs:
         return None, None
     # a code beside a symbol says which of its currencies is meant: $89.90 CAD

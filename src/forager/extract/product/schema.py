@@ -14,7 +14,7 @@ from forager.extract.product.currency import currency_of
 from forager.extract.product.images import images_of
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
-from forager.extract.product.record import Availability, Fact, FieldName, Variant
+from forager.extract.product.product import Availability, Fact, FieldName, Variant
 from forager.extract.product.wording import (
     BRAND_LABELS,
     brand_of,
@@ -84,7 +84,7 @@ def first_of(item: Item, *names: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SchemaOffer:
     """One offer of an item."""
 
     price: Decimal | None
@@ -98,9 +98,9 @@ class Offer:
     high: Decimal | None = None
 
 
-def offers_of(item: Item, hints: tuple[str, ...] = ()) -> list[Offer]:
+def offers_of(item: Item, hints: tuple[str, ...] = ()) -> list[SchemaOffer]:
     """All offers of an item, those of an aggregate after the aggregate itself."""
-    found: list[Offer] = []
+    found: list[SchemaOffer] = []
     waiting = listed(item.get("offers"))[:_MAX_OFFERS]
     for value in waiting:
         if isinstance(value, dict):
@@ -109,7 +109,7 @@ def offers_of(item: Item, hints: tuple[str, ...] = ()) -> list[Offer]:
     return found
 
 
-def _offer(value: Item, hints: tuple[str, ...]) -> Offer:
+def _offer(value: Item, hints: tuple[str, ...]) -> SchemaOffer:
     specified, listed_price = _specification(value.get("priceSpecification"))
     written = first_of(value, "priceCurrency", "pricecurrency", "currency") or first_of(
         specified, "priceCurrency"
@@ -119,7 +119,7 @@ def _offer(value: Item, hints: tuple[str, ...]) -> Offer:
     price = machine_amount(text_of(first_of(value, "price", "lowPrice")), currency)
     if price is None:
         price = machine_amount(text_of(first_of(specified, "price", "minPrice")), currency)
-    return Offer(
+    return SchemaOffer(
         price=price,
         list_price=machine_amount(text_of(listed_price), currency),
         currency=currency,
@@ -236,7 +236,7 @@ def _offer_facts(item: Item, origin: str, trust: float, page: ProductPage) -> It
             yield Fact(FieldName.VARIANT_ID, sku, trust * share, f"{origin}.offers")
 
 
-def _price_facts(offers: list[Offer], origin: str, trust: float) -> Iterator[Fact]:
+def _price_facts(offers: list[SchemaOffer], origin: str, trust: float) -> Iterator[Fact]:
     priced = [offer for offer in offers if offer.price]
     if not priced:
         return
@@ -251,7 +251,7 @@ def _price_facts(offers: list[Offer], origin: str, trust: float) -> Iterator[Fac
         yield Fact(FieldName.LIST_PRICE, best.list_price, trust, origin)
 
 
-def _best_availability(offers: list[Offer]) -> Availability | None:
+def _best_availability(offers: list[SchemaOffer]) -> Availability | None:
     """A product can be bought where one of its offers can."""
     known = [offer.availability for offer in offers if offer.availability]
     if not known:
@@ -298,7 +298,7 @@ def _variant(item: Item, page: ProductPage) -> Variant:
     )
 
 
-def _offer_variant(offer: Offer, page: ProductPage) -> Variant:
+def _offer_variant(offer: SchemaOffer, page: ProductPage) -> Variant:
     url = page.absolute(offer.url) if offer.url else None
     return Variant(
         sku=offer.sku, name=offer.name, price=offer.price, currency=offer.currency,

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, inf
 
 from forager.clock import local_time
@@ -19,27 +19,19 @@ from forager.fetch.budgets.exchange import (
     ServerClock,
     Wanted,
 )
-from forager.fetch.budgets.slots import LATENESS, Lane, Slot, Window
+from forager.fetch.budgets.slots import LATENESS, RequestLane, Slot, SlotWindow
+from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, CrawlTerms, Waiter, default_delay
 
 FRESH_FOR = 2.5
 """Nothing is sent on knowledge older than this: a block by others is noticed within it."""
 RENEW_EVERY = 1.0
 STARVED_RENEW_EVERY = 0.25
-LINGER = 1.0
+LINGER = 2.5
 """Seconds after its last request in which a domain stays open here."""
 LONGEST_BLOCK = 366 * 86400.0
 ERRORS_PER_REPORT = 5
 """This many errors are reported at once: a host without a delay may get hundreds in a second."""
 EXPIRY_MARGIN = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Waiter:
-    """A request that waits for a slot until its deadline."""
-
-    proxy_id: int | None
-    deadline: float
-    background: bool
 
 
 class DomainAccount:
@@ -72,11 +64,11 @@ class DomainAccount:
         self.peak = 0
         self.fresh_until = 0.0
         self.blocked_until = 0.0
-        self.rests_until = 0.0
-        self.pairs_rest_until: dict[int, float] = {}
+        self.cooldown_until = 0.0
+        self.pair_cooldowns: dict[int, float] = {}
         self.unknown_proxies: set[int] = set()
         self.last_used = self.exchanged_at = local_time()
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self.robots_delay = 0.0
         self._robots_delays: dict[str, float] = {}
         # reports that wait for the next exchange
@@ -87,14 +79,51 @@ class DomainAccount:
         self.turns: dict[tuple[int | None, bool], asyncio.Lock] = {}
         # whether pages of other runners wait; unknown before the first exchange
         self._others_wait = True
-        self._last_window: Window | None = None
+        # crawls that use the domain here, and their connections
+        self._users: Counter[CrawlTerms] = Counter()
+        self._has_own_limit, self._limit = False, 0
+        # the longest delay and the most connections that they ask for
+        self.asked_delay = default_delay(name)
+        self.asked_connections = DEFAULT_CONCURRENCY
+        self._last_window: SlotWindow | None = None
         # slots that were returned in an exchange that failed
         self.unreturned: Returned | None = None
         self._reserved_until = 0.0
         self.changed = asyncio.Event()
-        self._lane = Lane()
-        self._pairs: dict[int, Lane] = {}
+        self._lane = RequestLane()
+        self._pairs: dict[int, RequestLane] = {}
         self._sent = 0
+
+    # --- crawls ----------------------------------------------------------------------------
+
+    def admit(self, terms: CrawlTerms) -> None:
+        """Apply the options of a crawl, together with those of the others."""
+        if terms in self._users:
+            return
+        self._users[terms] = 0
+        asked = self.asked_delay if len(self._users) > 1 else 0.0
+        self._ask()
+        if self.asked_delay > asked:
+            self.fresh_until = 0.0  # the reserved slots are too close
+
+    def drop(self, terms: CrawlTerms) -> None:
+        """Forget the options of a crawl that has ended."""
+        if self._users.pop(terms, None) is not None:
+            self._ask()
+
+    def _ask(self) -> None:
+        # without a crawl, the options of the last one stay
+        if self._users:
+            self.asked_delay = max(terms.delay_for(self.name) for terms in self._users)
+            self.asked_connections = max(terms.connections for terms in self._users)
+
+    def has_room(self, terms: CrawlTerms) -> bool:
+        """Whether a crawl that was admitted may open another connection."""
+        return terms in self._users and self._users[terms] < self.connections(terms)
+
+    def connections(self, terms: CrawlTerms) -> int:
+        """Connections that a crawl may open; a setting of the domain overrides its own limit."""
+        return self._limit if self._has_own_limit else terms.connections
 
     # --- sending ---------------------------------------------------------------------------
 
@@ -107,25 +136,26 @@ class DomainAccount:
         lanes = self._lanes(proxy_id)
         return max(self.blocked_until, *(lane.ready_at(now) for lane in lanes))
 
-    def take(self, now: float, proxy_id: int | None) -> Slot:
+    def take(self, now: float, proxy_id: int | None, terms: CrawlTerms) -> Slot:
         """Take a slot; the caller has checked `ready_at`."""
         if proxy_id is not None or self.delay > 0:
             for lane in self._lanes(proxy_id):
                 lane.use(now)
             self._sent += 1
+        self._users[terms] += 1
         self.in_use += 1
         if self.in_use > self.peak:
             self.peak = self.in_use
         self.last_used = now
-        return Slot(self, now)
+        return Slot(self, now, terms)
 
-    def _lanes(self, proxy_id: int | None) -> list[Lane]:
+    def _lanes(self, proxy_id: int | None) -> list[RequestLane]:
         """The lanes of a request; a delay that is long enough for a pair needs no second lane."""
         if proxy_id is None:
             return [self._lane]
         if not self.per_proxy_only and self.delay >= self.pair_delay:
             return [self._lane]
-        pair = self._pairs.setdefault(proxy_id, Lane())
+        pair = self._pairs.setdefault(proxy_id, RequestLane())
         return [pair] if self.per_proxy_only or self.delay == 0 else [self._lane, pair]
 
     # --- waiting ---------------------------------------------------------------------------
@@ -166,14 +196,14 @@ class DomainAccount:
         """Whether the request waits only for an exchange with the database."""
         if now >= self.fresh_until:
             return True
-        if self.in_use >= self.permits or self.resting_until(proxy_id) > now:
+        if self.in_use >= self.permits or self.throttled_until(proxy_id) > now:
             return False
         return self.ready_at(now, proxy_id) == inf
 
-    def resting_until(self, proxy_id: int | None) -> float:
+    def throttled_until(self, proxy_id: int | None) -> float:
         """The time until which nothing can be reserved."""
-        pair = self.pairs_rest_until.get(proxy_id, 0.0) if proxy_id is not None else 0.0
-        return max(self.blocked_until, self.rests_until, pair)
+        pair = self.pair_cooldowns.get(proxy_id, 0.0) if proxy_id is not None else 0.0
+        return max(self.blocked_until, self.cooldown_until, pair)
 
     def slots_wanted(self) -> Counter[int | None]:
         """Slots to reserve, by proxy: for waiting requests, and for as many as were sent lately."""
@@ -220,8 +250,10 @@ class DomainAccount:
 
     # --- reports ---------------------------------------------------------------------------
 
-    def give_back(self) -> None:
+    def give_back(self, terms: CrawlTerms) -> None:
         self.in_use -= 1
+        if terms in self._users:
+            self._users[terms] -= 1
         self.last_used = local_time()
         self._on_released()
         if self.waiting:
@@ -261,7 +293,7 @@ class DomainAccount:
     def written(self, wanted: Wanted, sent_at: float) -> None:
         """Forget reports that the database has; slow-downs noted since then are still unwritten."""
         self.exchanged_at = sent_at
-        self.trouble = None
+        self.error = None
         self.unreturned = None
         if self.unwritten_block <= sent_at + wanted.block_for:
             self.unwritten_block = 0.0
@@ -315,6 +347,7 @@ class DomainAccount:
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
         self.pair_delay = given.pair_delay
+        self._has_own_limit, self._limit = given.has_own_limit, given.limit
         self.permits, self.peak, self.is_starved = given.permits, self.in_use, given.permits == 0
         self._others_wait = given.others_waiting > 0
         self._learn_block(given)
@@ -336,29 +369,31 @@ class DomainAccount:
     def _learn_slots(self, wanted: Wanted, given: Given) -> None:
         asked = wanted.direct + (0 if given.per_proxy_only else sum(wanted.proxied.values()))
         self._sent = 0
-        self.rests_until = 0.0
+        self.cooldown_until = 0.0
         self._lane.drop(faster_than=given.delay)
         if given.slots:
             window = _window(self._clock, given.starts_at, given.slots, given.delay, wanted.slack)
             self._lane.add(window)
             self._last_window, self._reserved_until = window, given.reserved_until
         elif asked and given.delay > 0:
-            self.rests_until = self._clock.latest(given.starts_at)
+            self.cooldown_until = self._clock.latest(given.starts_at)
 
     def _learn_pairs(self, wanted: Wanted, pairs: Sequence[GivenToPair]) -> None:
         self.unknown_proxies = set(wanted.proxied) - {pair.proxy_id for pair in pairs}
         for pair in pairs:
-            lane = self._pairs.setdefault(pair.proxy_id, Lane())
+            lane = self._pairs.setdefault(pair.proxy_id, RequestLane())
             lane.drop(faster_than=pair.delay)
-            self.pairs_rest_until.pop(pair.proxy_id, None)
+            self.pair_cooldowns.pop(pair.proxy_id, None)
             if not pair.slots:
-                self.pairs_rest_until[pair.proxy_id] = self._clock.latest(pair.starts_at)
+                self.pair_cooldowns[pair.proxy_id] = self._clock.latest(pair.starts_at)
             elif lane in self._lanes(pair.proxy_id):
                 lane.add(_window(self._clock, pair.starts_at, pair.slots, pair.delay, wanted.slack))
 
 
-def _window(clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float) -> Window:
+def _window(
+    clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float
+) -> SlotWindow:
     """A window in local time, shortened at both ends by the uncertainty of the clocks."""
     last = clock.earliest(starts_at + (slots - 1) * delay + slack)
     due = clock.latest(starts_at)
-    return Window(due=due, last=last, delay=delay, offset=starts_at - due)
+    return SlotWindow(due=due, last=last, delay=delay, offset=starts_at - due)

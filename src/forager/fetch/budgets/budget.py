@@ -1,8 +1,9 @@
 """Budgets of hosts, stored in the database and shared by all jobs, processes and machines.
 
-Each runner has one `Budgets`. One loop exchanges reports for permits and slots, for all domains
-that need it in one round trip: about once a second for a domain in use, and at once when a request
-waits for it. In between, requests are sent without a round trip.
+Each runner has one `Budgets`, and each of its crawls a view of it with its own options. One loop
+exchanges reports for permits and slots, for all domains that need it in one round trip: about once
+a second for a domain in use, and at once when a request waits for it. In between, requests are sent
+without a round trip.
 """
 
 from __future__ import annotations
@@ -17,36 +18,31 @@ from uuid import UUID
 from forager.clock import local_time, wait_for_event
 from forager.db.database import Database
 from forager.db.refusals import isolate_refused
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
-from forager.extract.hosts import is_loopback
+from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, error_text
 from forager.fetch.budgets import store
-from forager.fetch.budgets.accounts import RENEW_EVERY, DomainAccount, Waiter
+from forager.fetch.budgets.accounts import RENEW_EVERY, DomainAccount
 from forager.fetch.budgets.exchange import ServerClock, Wanted
 from forager.fetch.budgets.host_rows import HostRows
 from forager.fetch.budgets.slots import Slot
-from forager.fetch.budgets.waits import HostWait, refuse, too_long, wait_of
+from forager.fetch.budgets.terms import CrawlTerms, Waiter
+from forager.fetch.budgets.waits import refuse, too_long
 from forager.fetch.domains.store import Cover
 from forager.logs import get_logger
 
 log = get_logger("budgets")
-
-DEFAULT_DELAY = 1.0
-DEFAULT_CONCURRENCY = 5
 
 LOOK_EVERY = 0.25
 """Seconds between checks which domains need an exchange."""
 ROW_KNOWN_FOR = 15.0
 """Seconds after which the row of a host is looked up again: a nearer one may have been added."""
 SHORTEST_PAUSE = 0.01
-
-
-def default_delay(host: str) -> float:
-    return 0.0 if is_loopback(host) else DEFAULT_DELAY
+CROWD, PAUSE_IN_A_CROWD = 20, 0.1
+"""With more open domains than this, exchanges are collected for longer: each has a cost."""
 
 
 PAUSE_WHEN_LOCKED = 0.05
-PAUSE_AFTER_TROUBLE = 0.5
-PATIENCE_WITH_DATABASE = 5.0
+PAUSE_AFTER_ERROR = 0.5
+DATABASE_GRACE = 5.0
 LEAVE_WITHIN = 3.0
 MOST_AT_ONCE = 1 << 30
 
@@ -59,21 +55,14 @@ class _Host:
 
 
 class Budgets:
-    """Grants a slot for every request of a runner, which sends at most `at_once` at a time."""
+    """Grants a slot for every request of a process, which sends at most `at_once` at a time.
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        holder: UUID,
-        delay: float | None,
-        concurrency: int | None,
-        at_once: int = MOST_AT_ONCE,
-    ) -> None:
+    Requests are made through a `BudgetView`, which has the options of one crawl.
+    """
+
+    def __init__(self, database: Database, *, holder: UUID, at_once: int = MOST_AT_ONCE) -> None:
         self._database = database
         self._holder = holder
-        self._delay = delay
-        self._concurrency = DEFAULT_CONCURRENCY if concurrency is None else concurrency
         self._clock = ServerClock()
         self._hosts: dict[str, _Host] = {}
         self._accounts: dict[int, DomainAccount] = {}
@@ -106,18 +95,14 @@ class Budgets:
     async def acquire(
         self,
         host: str,
+        terms: CrawlTerms,
         *,
-        robots_delay: float | None = None,
-        proxy_id: int | None = None,
-        max_wait: float = 60.0,
-        background: bool = False,
+        robots_delay: float | None,
+        proxy_id: int | None,
+        max_wait: float,
+        background: bool,
     ) -> Slot:
-        """Wait for the next slot and a connection of the host.
-
-        Without a `robots_delay` the last one applies. A `background` request takes no slot and no
-        connection while pages of the host wait. Raises HostResting if the slot is further away
-        than `max_wait`, DomainInactive if the domain is disabled, and DatabaseUnavailable.
-        """
+        """Wait for the next slot and a connection of the host; see `BudgetView.acquire`."""
         known = self._hosts.get(host)
         if known is not None and robots_delay in (None, known.robots_delay):
             now = local_time()
@@ -125,14 +110,25 @@ class Budgets:
             if (
                 not account.waiting
                 and now < known.known_until
+                and account.has_room(terms)
                 and account.ready_at(now, proxy_id) <= now
                 and not (background and account.background_waits)
                 and not self._free.locked()
             ):
                 await self._free.acquire()
-                return self._take(account, now, proxy_id)
-        waiter = Waiter(proxy_id, local_time() + max_wait, background)
+                return self._take(account, now, proxy_id, terms)
+        waiter = Waiter(terms, proxy_id, local_time() + max_wait, background)
         return await self._wait(host, robots_delay, waiter)
+
+    def account_of(self, host: str) -> DomainAccount | None:
+        """The account that a host was last found in, if it is open."""
+        known = self._hosts.get(host)
+        return None if known is None else known.account
+
+    def leave(self, terms: CrawlTerms) -> None:
+        """End the effect of the options of a crawl."""
+        for account in self._accounts.values():
+            account.drop(terms)
 
     def rooms(self, begun: Mapping[int, int]) -> dict[int, int]:
         """Pages that can be sent within a second in addition to those `begun`, by domain."""
@@ -143,22 +139,19 @@ class Budgets:
         }
         return unknown | known
 
-    def waits(self) -> list[HostWait]:
-        """Why pages wait, by host; empty if no host is rate-limited."""
-        now = local_time()
-        found = (wait_of(account, now) for account in self._accounts.values())
-        return [wait for wait in found if wait is not None]
-
     # --- waiting ---------------------------------------------------------------------------
 
     async def _wait(self, host: str, robots_delay: float | None, waiter: Waiter) -> Slot:
         account = await self._account(host, robots_delay, waiter.deadline)
-        limit = waiter.deadline - local_time() + PATIENCE_WITH_DATABASE
+        account.admit(waiter.terms)
+        limit = waiter.deadline - local_time() + DATABASE_GRACE
         self.pages_waiting += not waiter.background
         try:
             with account.queued(waiter) as turn:
-                async with asyncio.timeout(limit), turn:
-                    return await self._take_turn(account, host, waiter)
+                async with asyncio.timeout(limit):
+                    await _wait_for_room(account, waiter.terms)
+                    async with turn:
+                        return await self._take_turn(account, host, waiter)
         except TimeoutError:
             raise too_long(account, host, waiter.proxy_id) from None
         finally:
@@ -171,6 +164,9 @@ class Budgets:
             ready_at = account.ready_at(now, proxy_id)
             if waiter.background and account.background_waits:
                 ready_at = max(ready_at, now + RENEW_EVERY)
+            if not account.has_room(waiter.terms):
+                # another request of the same crawl took the last connection in the meantime
+                ready_at = now + RENEW_EVERY
             if ready_at <= now:
                 slot = await self._send_when_possible(account, waiter)
                 if slot is not None:
@@ -178,8 +174,8 @@ class Budgets:
                 continue
             if now < account.fresh_until:
                 refuse(account, host, waiter, ready_at)
-            if account.trouble is not None and not isinstance(account.trouble, DatabaseUnavailable):
-                raise account.trouble
+            if account.error is not None and not isinstance(account.error, DatabaseUnavailable):
+                raise account.error
             if account.lacks_exchange(now, proxy_id):
                 account.want_exchange()
             account.changed.clear()
@@ -195,14 +191,16 @@ class Budgets:
             self.waiting_to_send -= 1
             self.pages_waiting += not waiter.background
         now = local_time()
-        if account.ready_at(now, waiter.proxy_id) <= now:
-            return self._take(account, now, waiter.proxy_id)
+        if account.ready_at(now, waiter.proxy_id) <= now and account.has_room(waiter.terms):
+            return self._take(account, now, waiter.proxy_id, waiter.terms)
         self._free.release()
         return None
 
-    def _take(self, account: DomainAccount, now: float, proxy_id: int | None) -> Slot:
+    def _take(
+        self, account: DomainAccount, now: float, proxy_id: int | None, terms: CrawlTerms
+    ) -> Slot:
         self.sending += 1
-        return account.take(now, proxy_id)
+        return account.take(now, proxy_id, terms)
 
     def _released(self) -> None:
         self.sending -= 1
@@ -270,8 +268,8 @@ class Budgets:
                 _note([account], error)
         except Exception as error:
             _note(accounts, error)
-            return PAUSE_AFTER_TROUBLE
-        return SHORTEST_PAUSE
+            return PAUSE_AFTER_ERROR
+        return SHORTEST_PAUSE if len(self._accounts) < CROWD else PAUSE_IN_A_CROWD
 
     async def _exchange(self, accounts: Sequence[DomainAccount], *, waits: bool = False) -> None:
         """Report, renew and reserve; `waits`: also for rows that another process has locked."""
@@ -314,8 +312,8 @@ class Budgets:
         direct = slots.pop(None, 0)
         return Wanted(
             domain_id=account.domain_id,
-            delay=self._delay_of(account),
-            concurrency=self._concurrency,
+            delay=account.asked_delay,
+            concurrency=account.asked_connections,
             robots_delay=account.robots_delay,
             direct=direct,
             proxied={proxy: count for proxy, count in slots.items() if proxy is not None},
@@ -330,9 +328,6 @@ class Budgets:
             leaves=leaves,
         )
 
-    def _delay_of(self, account: DomainAccount) -> float:
-        return default_delay(account.name) if self._delay is None else self._delay
-
     def _not_exchanged(self, account: DomainAccount, wanted: Wanted, *, exists: bool) -> None:
         """Retry if another process has locked the row; forget a deleted one."""
         account.not_written(wanted)
@@ -340,8 +335,8 @@ class Budgets:
             asyncio.get_running_loop().call_later(PAUSE_WHEN_LOCKED, account.want_exchange)
             return
         self._forget(account)
-        words = f"the domain {account.name} was deleted"
-        _note([account], Retry(words, kind=ErrorKind.NOT_ALLOWED))
+        message = f"the domain {account.name} was deleted"
+        _note([account], Retry(message, kind=ErrorKind.NOT_ALLOWED))
 
     def _close(self, account: DomainAccount) -> None:
         """Forget an account, unless a request has arrived in the meantime."""
@@ -375,9 +370,16 @@ class Budgets:
             await store.delete_permits(connection, self._holder)
 
 
+async def _wait_for_room(account: DomainAccount, terms: CrawlTerms) -> None:
+    """Wait until the crawl uses fewer connections than its options allow."""
+    while not account.has_room(terms):
+        account.changed.clear()
+        await wait_for_event(account.changed, RENEW_EVERY)
+
+
 def _note(accounts: Iterable[DomainAccount], error: Exception) -> None:
     for account in accounts:
-        if account.trouble is None:
-            log.warning("budget not renewed", domain=account.name, error=str(error))
-        account.trouble = error
+        if account.error is None:
+            log.warning("budget not renewed", domain=account.name, error=error_text(error))
+        account.error = error
         account.changed.set()

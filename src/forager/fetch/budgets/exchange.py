@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 ANSWERS_REMEMBERED = 20
@@ -41,6 +41,9 @@ class Returned:
     reserved_until: float
 
 
+NOTHING_RETURNED = Returned(0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The report and request of a runner for one domain; times in seconds."""
@@ -65,18 +68,26 @@ class Wanted:
     leaves: bool = False  # the last exchange: the permits go back
 
     def as_json(self) -> dict[str, Any]:
-        values = asdict(self)
-        answers, returned = values.pop("answers"), values.pop("returned")
-        judging = self.answers.good + self.answers.errors
+        # not `asdict`, which copies each value: runners exchange for hundreds of hosts at a time
+        values = {name: getattr(self, name) for name in _PLAIN}
+        answers, returned = self.answers, self.returned or NOTHING_RETURNED
+        judging = answers.good + answers.errors
         return {
             **values,
-            **answers,
-            **(returned or {"unused_from": 0.0, "reserved_until": 0.0}),
+            **{name: getattr(answers, name) for name in _OF_ANSWERS},
+            "unused_from": returned.unused_from,
+            "reserved_until": returned.reserved_until,
             "proxied": sum(self.proxied.values()),
             # each response changes the share of errors by one part of those that are remembered
             "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
-            "new_share": self.answers.errors / judging if judging else 0.0,
+            "new_share": answers.errors / judging if judging else 0.0,
         }
+
+
+_OF_ANSWERS = tuple(field.name for field in fields(Answers))
+_PLAIN = tuple(
+    field.name for field in fields(Wanted) if field.name not in ("answers", "returned", "proxied")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,7 @@ class Given:
     slots: int  # 0: none were wanted, none are needed, or the first is too far away
     permits: int
     limit: int
+    has_own_limit: bool  # whether the limit is a setting of the domain
     expires_at: float
     reserved_until: float  # the end of all reservations of the domain
     others_waiting: int  # other runners whose pages wait

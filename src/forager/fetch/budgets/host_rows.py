@@ -12,7 +12,7 @@ from forager.db.shared_query import SharedQuery
 from forager.errors import DatabaseUnavailable
 from forager.fetch.domains.store import Cover, insert_domains, select_covers
 
-PAUSE_AFTER_TROUBLE = 0.5
+PAUSE_AFTER_ERROR = 0.5
 
 
 class HostRows:
@@ -35,7 +35,7 @@ class HostRows:
                     raise found
                 if found is not None:
                     return found
-            await asyncio.sleep(PAUSE_AFTER_TROUBLE)
+            await asyncio.sleep(PAUSE_AFTER_ERROR)
 
     async def _find_all(self, hosts: Sequence[str]) -> dict[str, Cover | Exception]:
         """The row of each host, or the error with which the database rejects it."""

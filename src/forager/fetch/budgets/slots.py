@@ -12,11 +12,12 @@ from forager.hints import Hint, action
 
 if TYPE_CHECKING:
     from forager.fetch.budgets.accounts import DomainAccount
+    from forager.fetch.budgets.terms import CrawlTerms
 
 TOO_MANY_REQUESTS = 429
 
 
-class HostResting(Retry):
+class HostThrottled(Retry):
     """The next slot of the host is later than the caller would wait."""
 
     def __init__(self, host: str, seconds: float, reason: str) -> None:
@@ -41,11 +42,12 @@ class DomainInactive(GiveUp):
 class Slot:
     """The right to send one request. Use it as a context manager, or call `release` at the end."""
 
-    __slots__ = ("_account", "_open", "_seen", "granted_at")
+    __slots__ = ("_account", "_open", "_seen", "_terms", "granted_at")
 
-    def __init__(self, account: DomainAccount, granted_at: float) -> None:
+    def __init__(self, account: DomainAccount, granted_at: float, terms: CrawlTerms) -> None:
         self.granted_at = granted_at
         self._account = account
+        self._terms = terms
         self._seen = account.slow_delay
         self._open = True
 
@@ -74,7 +76,7 @@ class Slot:
         """Return the connection; further calls have no effect."""
         if self._open:
             self._open = False
-            self._account.give_back()
+            self._account.give_back(self._terms)
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +90,7 @@ LATENESS = 0.1
 
 
 @dataclass(slots=True)
-class Window:
+class SlotWindow:
     """Consecutive slots: `due` is the next one, `last` the last, in local time."""
 
     due: float
@@ -109,7 +111,7 @@ class Window:
         return self.due > self.last + self.lateness
 
 
-class Lane:
+class RequestLane:
     """One sequence of requests that keep their distance: a domain's, or a (domain, proxy) pair's.
 
     Slots that are not used in time are lost: a frozen or busy process finds its windows expired
@@ -119,9 +121,9 @@ class Lane:
     __slots__ = ("_windows",)
 
     def __init__(self) -> None:
-        self._windows: deque[Window] = deque()
+        self._windows: deque[SlotWindow] = deque()
 
-    def add(self, window: Window) -> None:
+    def add(self, window: SlotWindow) -> None:
         self._windows.append(window)
 
     def ready_at(self, now: float) -> float:
@@ -150,7 +152,7 @@ class Lane:
         self._windows = deque(kept)
 
 
-def _slots_in(window: Window) -> int:
+def _slots_in(window: SlotWindow) -> int:
     if window.is_over:
         return 0
     return 1 + int((window.last + window.lateness - window.due) / window.delay)

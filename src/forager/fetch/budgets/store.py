@@ -34,6 +34,8 @@ LEAD = 2.0
 """Slots further away than this many seconds are not reserved: a reservation is soon used."""
 ASKED_LATELY = 2.5
 """A runner that waits renews its row more often than this."""
+FURTHEST_AHEAD = 60.0
+"""More than slots and permits are reserved ahead: a later time is from a clock that was wrong."""
 
 # settings of a domain override those of a crawl, and robots.txt overrides both
 BASE_DELAY: LiteralString = """
@@ -51,6 +53,15 @@ SLOW_NOW: LiteralString = f"""
                  greatest(0, extract(epoch FROM clock_timestamp() - d.slowed_at)::float8)
                  / greatest({SHORTEST_HALVING}, 2 * d.slow_delay)))) AS slow (seconds))
 """
+
+
+# the end of the last reservation is this far away at most, unless the clock was set back since
+LAST_SLOT: LiteralString = f"(d.slot_delay + {FURTHEST_AHEAD}) * interval '1 second'"
+SLOT_IS_STRAY: LiteralString = f"d.next_slot_at > now() + {LAST_SLOT}"
+
+# A host may ask for days, so the end of a block shows no error of the clock: its beginning does.
+BLOCK_IS_STRAY: LiteralString = f"d.blocked_at > now() + {FURTHEST_AHEAD} * interval '1 second'"
+BLOCKED_UNTIL: LiteralString = f"CASE WHEN {BLOCK_IS_STRAY} THEN NULL ELSE d.blocked_until END"
 
 
 async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:
@@ -155,14 +166,14 @@ WITH was AS MATERIALIZED (
     SELECT w.*, d.is_active, d.per_proxy_only, d.max_concurrent_requests, d.next_slot_at,
            d.slow_delay, d.slowed_at, d.error_share, now.at,
            greatest(
-               d.blocked_until,
+               {BLOCKED_UNTIL},
                CASE WHEN w.block_for > 0 THEN now.at + w.block_for * interval '1 second' END
            ) AS blocked,
            d.blocked_until,
            {BASE_DELAY} AS base_delay,
            {SLOW_NOW} AS slow_before,
            {SLOWER} AS slower,
-           {FREE_AT} AS free_at,
+           least({FREE_AT}, now.at + {LAST_SLOT}) AS free_at,
            {PAIR_DELAY_OF} AS pair_delay,
            d.error_share * w.kept_share + w.new_share * (1 - w.kept_share) AS share,
            w.direct + CASE WHEN d.per_proxy_only THEN 0 ELSE w.proxied END AS asked_slots
@@ -228,6 +239,7 @@ WITH was AS MATERIALIZED (
           JOIN domain_permits p
             ON p.domain_id = placed.domain_id AND p.holder <> %(holder)s
                AND p.expires_at > placed.at
+               AND p.expires_at < placed.at + {FURTHEST_AHEAD} * interval '1 second'
           LEFT JOIN domain_permits mine
             ON mine.domain_id = placed.domain_id AND mine.holder = %(holder)s
          CROSS JOIN LATERAL (
@@ -258,7 +270,12 @@ WITH was AS MATERIALIZED (
 ), reserved AS (
     UPDATE domains d
        SET next_slot_at = new_slot_at,
+           slot_delay = CASE WHEN slots > 0 OR is_slower THEN pace ELSE d.slot_delay END,
            blocked_until = blocked,
+           blocked_at = CASE
+               WHEN blocked IS DISTINCT FROM g.blocked_until THEN at
+               ELSE d.blocked_at
+           END,
            slow_delay = slow,
            error_share = share,
            slowed_at = CASE
@@ -307,6 +324,7 @@ SELECT domain_id,
        slots,
        grant_ AS permits,
        limit_ AS "limit",
+       max_concurrent_requests IS NOT NULL AS has_own_limit,
        extract(epoch FROM at + %(permits_last)s * interval '1 second')::float8 AS expires_at,
        extract(epoch FROM new_slot_at)::float8 AS reserved_until,
        others_waiting
@@ -322,7 +340,14 @@ WITH planned AS MATERIALIZED (
            w.slack,
            pace.delay,
            least(want.slots, ceil({RESERVE_AHEAD} / pace.delay))::int AS slots,
-           greatest(s.next_slot_at, d.blocked_until, clock_timestamp()) AS start
+           greatest(
+               least(
+                   coalesce(s.next_slot_at, clock_timestamp()),
+                   clock_timestamp() + (pace.delay + {FURTHEST_AHEAD}) * interval '1 second'
+               ),
+               d.blocked_until,
+               clock_timestamp()
+           ) AS start
       FROM (
         SELECT (pair ->> 0)::bigint AS domain_id,
                (pair ->> 1)::bigint AS proxy_id,
@@ -359,10 +384,11 @@ SELECT domain_id, proxy_id, delay, extract(epoch FROM start)::float8 AS starts_a
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:
     await connection.execute(
-        """
-        UPDATE domains
-           SET blocked_until = greatest(
-                   blocked_until, clock_timestamp() + %(seconds)s * interval '1 second'
+        f"""
+        UPDATE domains d
+           SET blocked_at = clock_timestamp(),
+               blocked_until = greatest(
+                   {BLOCKED_UNTIL}, clock_timestamp() + %(seconds)s * interval '1 second'
                )
          WHERE id = %(id)s
         """,

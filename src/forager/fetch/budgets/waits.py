@@ -7,8 +7,9 @@ from math import inf
 
 from forager.clock import local_time
 from forager.errors import ErrorKind, RotateProxy
-from forager.fetch.budgets.accounts import DomainAccount, Waiter
-from forager.fetch.budgets.slots import DomainInactive, HostResting
+from forager.fetch.budgets.accounts import DomainAccount
+from forager.fetch.budgets.slots import DomainInactive, HostThrottled
+from forager.fetch.budgets.terms import Waiter
 
 WORTH_SAYING = 1.0
 """Shorter waits for the next slot are the usual pace of a crawl."""
@@ -39,12 +40,17 @@ def wait_of(account: DomainAccount, now: float) -> HostWait | None:
 
 def _wait_for_slot(account: DomainAccount, now: float) -> HostWait | None:
     ready_at = account.ready_at(now, None)
-    until = account.resting_until(None) if ready_at == inf else ready_at
+    until = account.throttled_until(None) if ready_at == inf else ready_at
     if until - now < WORTH_SAYING:
         return None
+    return HostWait(pace_message(account), until - now)
+
+
+def pace_message(account: DomainAccount) -> str:
+    """Why the next request to the domain has to wait."""
     slowed = f"slowed down by {account.slow_delay:.3g} s because its answers failed"
     pace = slowed if account.slow_delay > 0 else f"one request every {account.delay:.3g} s"
-    return HostWait(f"rate-limited by {account.name} ({pace})", until - now)
+    return f"rate-limited by {account.name} ({pace})"
 
 
 def refuse(account: DomainAccount, host: str, waiter: Waiter, ready_at: float) -> None:
@@ -54,21 +60,21 @@ def refuse(account: DomainAccount, host: str, waiter: Waiter, ready_at: float) -
         raise DomainInactive(account.name)
     if proxy_id in account.unknown_proxies:
         raise RotateProxy("the proxy was removed", kind=ErrorKind.NOT_ALLOWED)
-    until = account.resting_until(proxy_id)
+    until = account.throttled_until(proxy_id)
     if ready_at != inf:
         until = max(until, ready_at)
     now = local_time()
     if until > deadline or now >= deadline:
-        raise HostResting(host, max(0.0, until - now), _reason(account, now))
+        raise HostThrottled(host, max(0.0, until - now), _reason(account, now))
 
 
 def too_long(account: DomainAccount, host: str, proxy_id: int | None) -> Exception:
     """The error of a request that has waited until its deadline."""
-    if account.trouble is not None:
-        return account.trouble
+    if account.error is not None:
+        return account.error
     now = local_time()
-    seconds = max(account.resting_until(proxy_id) - now, account.delay)
-    return HostResting(host, seconds, _reason(account, now))
+    seconds = max(account.throttled_until(proxy_id) - now, account.delay)
+    return HostThrottled(host, seconds, _reason(account, now))
 
 
 def _reason(account: DomainAccount, now: float) -> str:

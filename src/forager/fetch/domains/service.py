@@ -13,6 +13,7 @@ import ada_url
 import psycopg
 from publicsuffixlist import PublicSuffixList
 
+from forager.amounts import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.db.cursor import (
     Page,
     check_limit,
@@ -22,7 +23,7 @@ from forager.db.cursor import (
     unknown_cursor,
 )
 from forager.db.database import Connection, Database
-from forager.db.outages import InTransaction
+from forager.db.transactions import InTransaction
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
@@ -35,8 +36,6 @@ MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
 MAX_PROXY_RATE = 5
 MAX_PATTERNS = 100
-SHORTEST_INTERVAL = timedelta(seconds=1)
-LONGEST_INTERVAL = timedelta(days=3660)
 
 _HOST = re.compile(
     r"(?=.{1,260}$)(?:\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::\d{1,5})?"

@@ -12,7 +12,7 @@ from forager.db.ids import REGION_LOCK
 from forager.db.rows import Rows, Tuples, Values
 from forager.errors import InvalidInput
 from forager.extract.hosts import base_url, parent_domains
-from forager.fetch.budgets.store import SLOW_NOW
+from forager.fetch.budgets.store import BLOCK_IS_STRAY, BLOCKED_UNTIL, SLOT_IS_STRAY, SLOW_NOW
 from forager.fetch.domains import Domain
 
 
@@ -96,9 +96,10 @@ _COLUMNS: LiteralString = f"""
     d.use_proxies, d.allow_private, d.currency, d.task_hold, d.region,
     d.render, d.render_urls,
     d.created_at, d.updated_at,
-    CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
+    CASE WHEN {BLOCKED_UNTIL} > now() THEN d.blocked_until END AS blocked_until,
     {SLOW_NOW} AS slow_delay,
-    CASE WHEN d.next_slot_at > now() THEN d.next_slot_at END AS next_slot_at,
+    CASE WHEN d.next_slot_at > now() AND NOT {SLOT_IS_STRAY} THEN d.next_slot_at END
+        AS next_slot_at,
     used.runners, used.connections
 """
 
@@ -110,7 +111,7 @@ _USED: LiteralString = """
     ) AS used
 """
 
-_SLOWED: LiteralString = f"({SLOW_NOW} > 0 OR d.blocked_until > now())"
+_SLOWED: LiteralString = f"({SLOW_NOW} > 0 OR {BLOCKED_UNTIL} > now())"
 
 # settings as `DomainChanges` names them, and their columns
 _SETTABLE: dict[str, LiteralString] = {
@@ -288,3 +289,15 @@ HAS_PROXY: LiteralString = """
                  WHERE is_active AND (region IS NULL OR region = %(region)s))
      OR NOT EXISTS (SELECT FROM proxies WHERE is_active))
 """
+
+
+async def select_stray_slots(connection: Connection, *, limit: int) -> list[str]:
+    """Hosts whose next slot or block was written under a clock that was ahead."""
+    return await Values(connection, str).all(
+        f"""
+        SELECT domain_name FROM domains d
+         WHERE {SLOT_IS_STRAY} OR ({BLOCK_IS_STRAY} AND d.blocked_until > now())
+         ORDER BY id LIMIT %s
+        """,
+        (limit,),
+    )

@@ -11,13 +11,13 @@ from aiohttp import ClientHttpProxyError
 from python_socks import ProxyError
 
 from forager.db.database import Database
-from forager.errors import ErrorKind, RotateProxy, WorkFailed
+from forager.errors import ErrorKind, RotateProxy, WorkFailed, error_text
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
 from forager.fetch.proxies import store
-from forager.fetch.proxies.record import PickedProxy, SealedProxy
-from forager.fetch.proxies.service import Proxies, storable, unsealed
-from forager.fetch.response import Limits, Request
+from forager.fetch.proxies.proxy import EncryptedProxy, PickedProxy
+from forager.fetch.proxies.service import Proxies, decrypted_proxy, storable
+from forager.fetch.response import Request, ResponseLimits
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
 from forager.services.service import Service
@@ -27,7 +27,7 @@ log = get_logger("proxies")
 # The name cannot exist, so no other host is affected: the response shows that the proxy listens,
 # speaks the protocol and accepts the credentials.
 NOWHERE = "https://probe.invalid/"
-PROBE_LIMITS = Limits(connect=10, read=10, total=20)
+PROBE_LIMITS = ResponseLimits(connect=10, read=10, total=20)
 LOOK_INTERVAL = 10.0
 AT_ONCE = 10
 
@@ -108,13 +108,13 @@ class ProxyProber:
             await self._settle(result)
         return results
 
-    async def _probe(self, sealed: SealedProxy) -> ProbeResult:
+    async def _probe(self, encrypted: EncryptedProxy) -> ProbeResult:
         try:
-            proxy = unsealed(sealed, self._vault)
+            proxy = decrypted_proxy(encrypted, self._vault)
         except SecretsUnavailable as error:
-            return ProbeResult(sealed.id, False, 0.0, error=error.message)
+            return ProbeResult(encrypted.id, False, 0.0, error=error.message)
         except Exception as error:  # of this proxy only: the others are probed all the same
-            return ProbeResult(sealed.id, False, 0.0, error=f"not usable: {error!r}")
+            return ProbeResult(encrypted.id, False, 0.0, error=f"not usable: {error_text(error)}")
         return await probe(proxy, self._options, self._url)
 
     async def _settle(self, result: ProbeResult) -> None:

@@ -26,13 +26,13 @@ from forager.fetch.domains.store import check_region
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import store
 from forager.fetch.proxies.costs import UsageLog
-from forager.fetch.proxies.record import (
+from forager.fetch.proxies.proxy import (
+    EncryptedProxy,
     PickedProxy,
     ProxyCost,
     ProxyRecord,
     ProxyScheme,
     ProxySpec,
-    SealedProxy,
     Tally,
     check_cost,
 )
@@ -97,16 +97,16 @@ class Proxies:
         """Add a proxy; the guard must allow its address."""
         _check_credentials(spec)
         _check_address(spec, allow_private)
-        sealed = None
+        encrypted = None
         if spec.password is not None:
-            sealed = self._vault.seal(spec.password, _context(spec))
+            encrypted = self._vault.encrypt(spec.password, _context(spec))
         proxy_id, is_new = await self._database.run(
             store.upsert_proxy,
             scheme=spec.scheme.value,
             host=spec.host,
             port=spec.port,
             username=spec.username,
-            password=sealed,
+            password=encrypted,
             allow_private=allow_private,
         )
         return AddedProxy(proxy_id, is_new)
@@ -128,17 +128,17 @@ class Proxies:
 
     async def open(self, proxy_id: int) -> PickedProxy:
         """One proxy with its password, in any state; this does not count as a use."""
-        found = await self._database.run(store.select_sealed, _checked_id(proxy_id))
+        found = await self._database.run(store.select_encrypted, _checked_id(proxy_id))
         if found is None:
             raise _no_such_proxy(proxy_id)
-        return unsealed(found, self._vault)
+        return decrypted_proxy(found, self._vault)
 
     async def enable(self, proxy_id: int) -> ProxyRecord:
         return await self._change(proxy_id, store.enable_proxy)
 
     async def disable(self, proxy_id: int, reason: str | None = None) -> ProxyRecord:
-        words = storable(reason or "disabled by hand")
-        return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, words))
+        message = storable(reason or "disabled by hand")
+        return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, message))
 
     async def set(self, proxy_id: int, changes: ProxyChanges) -> ProxyRecord:
         """Change the region or the cost of a proxy; workers apply a region at once."""
@@ -212,7 +212,7 @@ class ProxyPool:
                     shared=shared,
                 )
                 if found is not None:
-                    return unsealed(found, self._vault)
+                    return decrypted_proxy(found, self._vault)
         return None
 
     def succeeded(self, proxy_id: int, response_ms: float) -> None:
@@ -289,12 +289,12 @@ async def proxy_guard(database: Database) -> GuardPolicy:
     return GuardPolicy(allow_private=await database.run(store.any_private))
 
 
-def unsealed(sealed: SealedProxy, vault: Vault) -> PickedProxy:
-    scheme = ProxyScheme(sealed.scheme)
-    spec = ProxySpec(scheme, sealed.host, sealed.port, sealed.username)
-    if sealed.password is not None:
-        spec = replace(spec, password=vault.open(sealed.password, _context(spec)))
-    return PickedProxy(sealed.id, spec, sealed.allow_private)
+def decrypted_proxy(encrypted: EncryptedProxy, vault: Vault) -> PickedProxy:
+    scheme = ProxyScheme(encrypted.scheme)
+    spec = ProxySpec(scheme, encrypted.host, encrypted.port, encrypted.username)
+    if encrypted.password is not None:
+        spec = replace(spec, password=vault.decrypt(encrypted.password, _context(spec)))
+    return PickedProxy(encrypted.id, spec, encrypted.allow_private)
 
 
 def storable(text: str) -> str:

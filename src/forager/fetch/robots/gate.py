@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,12 +12,13 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of
-from forager.fetch.budgets.slots import HostResting
+from forager.fetch.budgets.slots import HostThrottled
+from forager.fetch.redirects import page_url
 from forager.fetch.response import Request, Response
 from forager.fetch.robots import store
 from forager.fetch.robots.cache import NO_ANSWER, RobotsAction, remember, robots_policy
 from forager.fetch.robots.rules import Robots
-from forager.fetch.sender import Sender, page_url
+from forager.fetch.sender import Sender
 
 # memory for the rules of all origins; the oldest are dropped, and read from the database again
 KNOWN_BYTES = 64 * 1024 * 1024
@@ -35,7 +37,15 @@ class RobotsVerdict:
     deferred_for: float | None = None
     reason: str = ""
     # set if the host could not be reached
-    trouble: WorkFailed | None = None
+    error: WorkFailed | None = None
+
+
+class ForbiddenByRobots(GiveUp):
+    """A rule of robots.txt forbids the URL."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"robots.txt forbids it: {reason}", kind=ErrorKind.ROBOTS)
+        self.reason = reason
 
 
 IGNORED = RobotsVerdict(allowed=True, reason="robots.txt is ignored")
@@ -47,98 +57,27 @@ class _Origin:
 
     robots: Robots | None = None
     reason: str = ""
-    trouble: WorkFailed | None = None
+    error: WorkFailed | None = None
     expires: float = 0.0
     size: int = 0
     loading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class RobotsGate:
-    """Applies the robots.txt of an origin to its URLs; raises GiveUp where none can be fetched."""
+class KnownRobots:
+    """The rules of many origins in memory, for all gates that send with the same client."""
 
-    def __init__(
-        self,
-        database: Database,
-        sender: Sender,
-        *,
-        user_agent: str,
-        ignore: bool = False,
-    ) -> None:
-        self._database = database
-        self._sender = sender
-        self._user_agent = user_agent
-        self._ignore = ignore
+    def __init__(self) -> None:
         self._origins: dict[str, _Origin] = {}
         self._size = 0
 
-    async def verdict(self, url: str) -> RobotsVerdict:
-        if self._ignore:
-            return IGNORED
-        known = await self._known(url)
-        if known.robots is None:
-            wait = max(1.0, known.expires - local_time())
-            return RobotsVerdict(
-                allowed=False, deferred_for=wait, reason=known.reason, trouble=known.trouble
-            )
-        found = known.robots.verdict(url, self._user_agent)
-        if found.allowed:
-            return RobotsVerdict(allowed=True, rule=found.rule, reason=known.reason)
-        reason = f"line {found.line} of robots.txt: {found.rule}"
-        return RobotsVerdict(allowed=False, rule=found.rule, reason=reason)
-
-    async def check(self, url: str) -> None:
-        """Raise an error for a URL that is no page, or that robots.txt forbids or defers."""
-        verdict = await self.verdict(page_url(url))
-        if verdict.trouble is not None:
-            # the error is remembered: each raise would add its frames, and keep their values
-            raise verdict.trouble.with_traceback(None)
-        if verdict.deferred_for is not None:
-            raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
-        if not verdict.allowed:
-            raise GiveUp(f"robots.txt forbids it: {verdict.reason}", kind=ErrorKind.ROBOTS)
-
-    async def crawl_delay(self, url: str) -> float | None:
-        """Seconds between requests, if robots.txt sets them."""
-        if self._ignore:
-            return None
-        robots = (await self._known(url)).robots
-        return None if robots is None else robots.crawl_delay(self._user_agent)
-
-    async def sitemaps(self, url: str) -> list[str]:
-        """The sitemaps that robots.txt lists, also where its rules are ignored."""
-        robots = (await self._known(url)).robots
-        return [] if robots is None else list(robots.sitemaps)
-
-    async def fetch(
-        self, request: Request, *, on_pick: Callable[[int], None] | None = None
-    ) -> Response:
-        """Send a request with the delay of robots.txt; see `Sender.send`."""
-        delay = await self.crawl_delay(request.url)
-        return await self._sender.send(request, delay, on_pick=on_pick)
-
-    def loading(self) -> list[str]:
-        return [
-            origin
-            for origin, known in self._origins.items()
-            if known.robots is None and known.loading.locked()
-        ]
-
-    async def _known(self, url: str) -> _Origin:
-        origin = origin_of(url)
+    def of_origin(self, origin: str) -> _Origin:
         known = self._origins.get(origin)
         if known is None:
             known = self._origins[origin] = _Origin()
-            self._resize(known, ORIGIN_BYTES)
-        if local_time() < known.expires:
-            return known
-        if known.robots is not None and known.loading.locked():
-            return known  # one request refreshes it; the others use the known rules
-        async with known.loading:
-            if local_time() >= known.expires:
-                await self._load(origin, known)
+            self.resize(known, ORIGIN_BYTES)
         return known
 
-    def _resize(self, known: _Origin, size: int) -> None:
+    def resize(self, known: _Origin, size: int) -> None:
         """Update the memory of an origin, and drop the oldest ones if needed."""
         self._size += size - known.size
         known.size = size
@@ -153,6 +92,97 @@ class RobotsGate:
                 return
             self._size -= self._origins.pop(oldest).size
 
+
+class RobotsGate:
+    """Applies the robots.txt of an origin to its URLs; raises GiveUp where none can be fetched."""
+
+    def __init__(
+        self,
+        database: Database,
+        sender: Sender,
+        *,
+        user_agent: str,
+        ignore: bool = False,
+        known: KnownRobots | None = None,
+    ) -> None:
+        """`known`: the rules in memory, if other gates use them too."""
+        self._database = database
+        self._sender = sender
+        self._user_agent = user_agent
+        self._ignore = ignore
+        self._robots = KnownRobots() if known is None else known
+        # origins whose rules this gate waits for, and how many requests do
+        self._loading: Counter[str] = Counter()
+
+    async def verdict(self, url: str) -> RobotsVerdict:
+        if self._ignore:
+            return IGNORED
+        known = await self._known(url)
+        if known.robots is None:
+            wait = max(1.0, known.expires - local_time())
+            return RobotsVerdict(
+                allowed=False, deferred_for=wait, reason=known.reason, error=known.error
+            )
+        found = known.robots.verdict(url, self._user_agent)
+        if found.allowed:
+            return RobotsVerdict(allowed=True, rule=found.rule, reason=known.reason)
+        reason = f"line {found.line} of robots.txt: {found.rule}"
+        return RobotsVerdict(allowed=False, rule=found.rule, reason=reason)
+
+    async def check(self, url: str) -> None:
+        """Raise an error for a URL that is no page, or that robots.txt forbids or defers."""
+        verdict = await self.verdict(page_url(url))
+        if verdict.error is not None:
+            # the error is remembered: each raise would add its frames, and keep their values
+            raise verdict.error.with_traceback(None)
+        if verdict.deferred_for is not None:
+            raise HostThrottled(host_of(url), verdict.deferred_for, verdict.reason)
+        if not verdict.allowed:
+            raise ForbiddenByRobots(verdict.reason)
+
+    async def crawl_delay(self, url: str) -> float | None:
+        """Seconds between requests, if robots.txt sets them."""
+        if self._ignore:
+            return None
+        robots = (await self._known(url)).robots
+        return None if robots is None else robots.crawl_delay(self._user_agent)
+
+    async def sitemaps(self, url: str) -> list[str]:
+        """The sitemaps that robots.txt lists, also where its rules are ignored."""
+        robots = (await self._known(url)).robots
+        return [] if robots is None else list(robots.sitemaps)
+
+    async def fetch(
+        self,
+        request: Request,
+        *,
+        on_pick: Callable[[int], None] | None = None,
+        on_slot: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send a request with the delay of robots.txt; see `Sender.send`."""
+        delay = await self.crawl_delay(request.url)
+        return await self._sender.send(request, delay, on_pick=on_pick, on_slot=on_slot)
+
+    def loading(self) -> list[str]:
+        """Origins without rules for whose robots.txt requests wait."""
+        return [each for each in self._loading if self._robots.of_origin(each).robots is None]
+
+    async def _known(self, url: str) -> _Origin:
+        origin = origin_of(url)
+        known = self._robots.of_origin(origin)
+        if local_time() < known.expires:
+            return known
+        if known.robots is not None and known.loading.locked():
+            return known  # one request refreshes it; the others use the known rules
+        self._loading[origin] += 1
+        try:
+            async with known.loading:
+                if local_time() >= known.expires:
+                    await self._load(origin, known)
+        finally:
+            self._loading -= Counter([origin])
+        return known
+
     async def _load(self, origin: str, known: _Origin) -> None:
         """Load from the database if it was fetched recently, otherwise from the host."""
         kept, now = await self._database.run(store.select_robots, origin)
@@ -161,15 +191,15 @@ class RobotsGate:
             sent_at = local_time()
             try:
                 answer = await self._request(origin)
-            except HostResting as error:
+            except HostThrottled as error:
                 self._defer(known, error)
                 return
             now += timedelta(seconds=local_time() - sent_at)
             if isinstance(answer, WorkFailed):
-                known.trouble = answer
+                known.error = answer
                 kept = remember(kept, status=NO_ANSWER, body=b"", now=now)
             else:
-                known.trouble = None
+                known.error = None
                 kept = remember(
                     kept,
                     status=answer.status,
@@ -182,9 +212,9 @@ class RobotsGate:
         known.robots = kept.robots(now)
         known.reason = kept.policy(now).reason
         known.expires = local_time() + (kept.expires_at - now).total_seconds()
-        self._resize(known, ORIGIN_BYTES + BYTES_PER_BYTE * len(kept.body))
+        self._robots.resize(known, ORIGIN_BYTES + BYTES_PER_BYTE * len(kept.body))
 
-    def _defer(self, known: _Origin, error: HostResting) -> None:
+    def _defer(self, known: _Origin, error: HostThrottled) -> None:
         """Keep the old rules while the host is blocked; without any, the URL is deferred."""
         known.expires = local_time() + max(1.0, error.seconds)
         if known.robots is None:
@@ -197,7 +227,7 @@ class RobotsGate:
         while True:
             try:
                 response = await self._sender.send(Request(url), None)
-            except HostResting:
+            except HostThrottled:
                 raise
             except WorkFailed as error:
                 if redirects == 0 and isinstance(error, GiveUp) and error.kind in OF_THE_ORIGIN:
@@ -211,7 +241,7 @@ class RobotsGate:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a normalised URL."""
+    """Scheme, host and port of a normalized URL."""
     end = url.find("/", url.find("//") + 2)
     return url if end < 0 else url[:end]
 

@@ -38,7 +38,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """Whether a URL may be fetched, and the rule and line that decided (none: no rule matched)."""
 
     allowed: bool
@@ -48,7 +48,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    verdict: Verdict
+    verdict: RuleVerdict
     wildcard: Wildcard
     priority: int
 
@@ -88,7 +88,7 @@ class _RuleSet:
         self._everywhere = [entry for entry in self._ordered if entry[0] in ("", "/")]
         self._roots = tuple({root for root, _, _ in self._ordered} - {"", "/"})
 
-    def decide(self, path: str) -> Verdict:
+    def decide(self, path: str) -> RuleVerdict:
         literal = _spell(path)
         plain = _decode_unreserved(literal)
         # one call in C rejects all rules with another prefix: the usual case
@@ -107,8 +107,8 @@ def _in_order(rules: list[_Rule]) -> list[tuple[str, bool, _Rule]]:
     return [(rule.wildcard.parts[0], rule.verdict.allowed, rule) for rule in ordered]
 
 
-_UNRULED = Verdict(allowed=True)
-_ITSELF = Verdict(allowed=True, rule="robots.txt itself may always be fetched")
+_UNRULED = RuleVerdict(allowed=True)
+_ITSELF = RuleVerdict(allowed=True, rule="robots.txt itself may always be fetched")
 
 
 class Robots:
@@ -122,7 +122,7 @@ class Robots:
         self._groups = groups
         self._rule_sets: dict[str, _RuleSet] = {}
 
-    def verdict(self, url: str, user_agent: str) -> Verdict:
+    def verdict(self, url: str, user_agent: str) -> RuleVerdict:
         """Check a URL as it will be requested; `user_agent` may be a whole User-Agent header."""
         path = _path_of(url)
         if path == "/robots.txt":
@@ -226,7 +226,7 @@ def _agent_token(value: str) -> str:
 
 
 def _rules(line: int, value: str, *, allow: bool) -> list[_Rule]:
-    verdict = Verdict(allow, f"{'Allow' if allow else 'Disallow'}: {_readable(value)}", line)
+    verdict = RuleVerdict(allow, f"{'Allow' if allow else 'Disallow'}: {_readable(value)}", line)
     rules = [_rule(verdict, value)]
     folder, slash, page = value.rpartition("/")
     if allow and slash and page in ("index.html", "index.htm"):
@@ -235,7 +235,7 @@ def _rules(line: int, value: str, *, allow: bool) -> list[_Rule]:
     return rules
 
 
-def _rule(verdict: Verdict, value: str) -> _Rule:
+def _rule(verdict: RuleVerdict, value: str) -> _Rule:
     anchored = value.endswith("$")
     pattern = _escape_bytes(value.removesuffix("$")).replace("$", "%24")
     pattern = _upper_escapes(pattern)

@@ -118,19 +118,21 @@ class KnownFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ImagePlace:
     """A position in the order of due images."""
 
     at: datetime
     id: int
 
 
-START = Place(datetime.min.replace(tzinfo=UTC), 0)
+START = ImagePlace(datetime.min.replace(tzinfo=UTC), 0)
 
 
-async def select_place(connection: Connection, *, after: Place, count: int) -> Place | None:
+async def select_place(
+    connection: Connection, *, after: ImagePlace, count: int
+) -> ImagePlace | None:
     """The position of the due image `count` places further; None if there are fewer."""
-    return await Rows(connection, Place).first(
+    return await Rows(connection, ImagePlace).first(
         """
         SELECT next_attempt_at AS at, id
           FROM images
@@ -150,8 +152,8 @@ async def claim_images(
     lease_seconds: float,
     region: str | None = None,
     task_proxies: bool = False,
-    after: Place = START,
-    until: Place | None = None,
+    after: ImagePlace = START,
+    until: ImagePlace | None = None,
 ) -> list[PendingImage]:
     """Claim due images for a worker of this region, for the time of the lease.
 

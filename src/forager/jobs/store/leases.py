@@ -40,14 +40,14 @@ async def beat(
     )
 
 
-async def select_held(connection: Connection, ids: Sequence[UUID]) -> list[tuple[UUID, str, int]]:
+async def select_leases(connection: Connection, ids: Sequence[UUID]) -> list[tuple[UUID, str, int]]:
     """Id, status and lease of each of these jobs."""
     return await Tuples(connection).all(
         "SELECT id, status, lease FROM crawl_jobs WHERE id = ANY(%s)", (list(ids),)
     )
 
 
-async def select_held_by(connection: Connection, worker_id: UUID) -> list[Lease]:
+async def select_leased_by(connection: Connection, worker_id: UUID) -> list[Lease]:
     """The leases that a worker holds by the table, whether it knows of them or not."""
     return await Made(connection, partial(Lease, worker_id=worker_id)).all(
         "SELECT id, lease FROM crawl_jobs WHERE worker_id = %s", (worker_id,)

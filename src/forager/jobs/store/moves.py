@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 import orjson
-from psycopg.sql import SQL, Literal
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
 from forager.db.retention import OldRows
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Tuples
 from forager.jobs.job import Job, NewJob
-from forager.jobs.lifecycle import Transition
+from forager.jobs.lifecycle import CLAIM, RECOVERY, Choice
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
@@ -36,13 +35,14 @@ async def insert_jobs(connection: Connection, jobs: list[NewJob], *, actor: str)
         WITH inserted AS (
             INSERT INTO crawl_jobs
                 (id, kind, payload, priority, max_retries, source_id, user_id, trace, run_after,
-                 host, region)
+                 host, region, own_runner)
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
                    n.trace, now() + n.delay * interval '1 second',
-                   n.host, region_of_new_job(n.host, %(region_lock)s)
+                   n.host, region_of_new_job(n.host, %(region_lock)s), n.own_runner
               FROM json_to_recordset(%(jobs)s::json)
                    AS n (id uuid, kind text, payload jsonb, priority int, max_retries int,
-                         source_id text, user_id uuid, trace text, delay float8, host text)
+                         source_id text, user_id uuid, trace text, delay float8, host text,
+                         own_runner bool)
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -79,50 +79,119 @@ async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, 
     )
 
 
+# jobs by id; with a lease, only under that lease
+GIVEN = """
+    FROM crawl_jobs
+    JOIN unnest(%(ids)s::uuid[], %(leases)s::bigint[], %(losses)s::int[]) AS g (id, lease, losses)
+      ON crawl_jobs.id = g.id AND (g.lease IS NULL OR crawl_jobs.lease = g.lease)
+   WHERE true
+"""
+
+
 @cache
-def _claim_statement(limit: int, *, one: bool, renders: bool) -> bytes:
-    """The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many."""
-    this_one: LiteralString = "AND id = %(only)s" if one else ""
-    browser: LiteralString = ""
+def move_statement(
+    choices: tuple[Choice, ...], of: str = GIVEN, *, lock: str = "", losses: str = "g.losses"
+) -> bytes:
+    """The statement that makes the first possible move of each job in `of`, and logs it.
+
+    The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many.
+    """
+    tests = [(f"({c.move.allowed}) AND {c.condition}", c.move.name) for c in choices]
+    chosen = " ".join(f"WHEN {test} THEN '{name}'" for test, name in tests)
+    columns = dict.fromkeys(column for c in choices for column in c.move.changes)
+    changes = ", ".join(f"{column} = {_new_value(column, choices)}" for column in columns)
+    return f"""
+        WITH before AS MATERIALIZED (
+            SELECT crawl_jobs.id, crawl_jobs.status, {losses} AS losses, CASE {chosen} END AS move
+            {of} AND ({" OR ".join(f"({test})" for test, _ in tests)})
+            {lock or "FOR NO KEY UPDATE OF crawl_jobs"}
+        ), moved AS (
+            UPDATE crawl_jobs
+               SET {changes}
+              FROM before b
+             WHERE crawl_jobs.id = b.id
+            RETURNING crawl_jobs.*, b.status AS from_status, b.move
+        ), logged AS (
+            INSERT INTO job_events (job_id, move, from_status, to_status, actor, reason, lease)
+            SELECT id, move, from_status, status, %(actor)s, %(reason)s, lease FROM moved
+        ), woken AS (
+            SELECT count(pg_notify('{CHANNEL}', id::text)) FROM moved WHERE move <> 'claim'
+        )
+        SELECT {COLUMNS} FROM moved LEFT JOIN woken ON true ORDER BY priority DESC, created_at, id
+        """.encode()
+
+
+def _new_value(column: str, choices: tuple[Choice, ...]) -> str:
+    """The value of a column after the move that was chosen."""
+    values = [(c.move.name, c.move.changes.get(column)) for c in choices]
+    if len({value for _, value in values}) == 1:
+        return str(values[0][1])
+    cases = " ".join(f"WHEN '{name}' THEN {value}" for name, value in values if value is not None)
+    return f"CASE b.move {cases} ELSE crawl_jobs.{column} END"
+
+
+async def apply_moves(
+    connection: Connection,
+    ids: Sequence[UUID],
+    choices: tuple[Choice, ...],
+    *,
+    actor: str,
+    leases: Sequence[int] | None = None,
+    losses: Sequence[int] | None = None,
+    **values: object,
+) -> list[Job]:
+    """Make the first possible move of each job; those whose state or lease forbids all are left.
+
+    `losses`: how many runners each job has lost with this one, if that is known.
+    """
+    nothing = [None] * len(ids)
+    return await Rows(connection, Job).all(
+        move_statement(choices),
+        {
+            "ids": list(ids),
+            "leases": nothing if leases is None else list(leases),
+            "losses": nothing if losses is None else list(losses),
+            "actor": actor,
+            "reason": None,
+            "stop_reason": None,
+            "delay": 0.0,
+            **values,
+        },
+    )
+
+
+async def set_own_runner(connection: Connection, job_id: UUID) -> None:
+    """Give a job its own runner from now on."""
+    await connection.execute("UPDATE crawl_jobs SET own_runner = true WHERE id = %s", (job_id,))
+
+
+@cache
+def _claim_statement(limit: int, *, one: bool, renders: bool, own_runner: bool | None) -> bytes:
+    this_one = "AND id = %(only)s" if one else ""
+    runner = "" if own_runner is None else f"AND {'' if own_runner else 'NOT'} own_runner"
+    browser = ""
     if not renders:
-        others: LiteralString = f"AND {RENDERER_IS_THERE}" if one else ""
+        others = f"AND {RENDERER_IS_THERE}" if one else ""
         browser = f"AND NOT ({ONLY_FOR_RENDERERS} {others})"
     # The limit is part of the text: as a parameter, a plan for any limit is so much worse than
     # one for this limit that PostgreSQL plans every single claim again (measured: a third slower).
-    return (
-        SQL(
-            f"""
-        WITH next AS MATERIALIZED (
-            SELECT id
+    return move_statement(
+        (Choice(CLAIM),),
+        f"""
               FROM crawl_jobs
-             WHERE status = 'pending'
-               AND run_after <= now()
+             WHERE run_after <= now()
                AND kind = ANY(%(kinds)s)
                AND (region IS NULL OR region = %(region)s)
                AND (SELECT version_num FROM alembic_version) = %(schema)s
-               {this_one} {browser}
+               AND id <> ALL(%(besides)s)
+               {this_one} {runner} {browser}
+        """,
+        lock=f"""
              ORDER BY priority DESC, created_at, id
-             LIMIT {{limit}}
+             LIMIT {limit}
                FOR NO KEY UPDATE SKIP LOCKED
-        ), moved AS (
-            UPDATE crawl_jobs j
-               SET status = 'processing',
-                   worker_id = %(worker_id)s,
-                   lease = lease + 1,
-                   started_at = coalesce(started_at, now()),
-                   last_heartbeat = now()
-              FROM next
-             WHERE j.id = next.id
-            RETURNING j.*
-        ), logged AS (
-            INSERT INTO job_events (job_id, move, from_status, to_status, actor, lease)
-            SELECT id, 'claim', 'pending', status, %(actor)s, lease FROM moved
-        )
-        SELECT {COLUMNS} FROM moved ORDER BY priority DESC, created_at, id
-        """
-        )
-        .format(limit=Literal(limit))
-        .as_bytes()
+        """,
+        losses="NULL::int",
     )
 
 
@@ -137,96 +206,93 @@ async def claim_jobs(
     region: str | None = None,
     renders: bool = False,
     only: UUID | None = None,
+    own_runner: bool | None = None,
+    besides: Sequence[UUID] = (),
 ) -> list[Job]:
     """Take the next due jobs. A worker of another schema version gets none.
 
     Jobs that need a browser are left to workers that have one, `auto` crawls only while there are
     such workers. A worker for `only` one job takes it if no worker renders: the person who waits
-    for it then reads at once what is missing.
+    for it then reads at once what is missing. `own_runner`: only jobs that run alone, or only
+    others; `besides` are left to others.
     """
     return await Rows(connection, Job).all(
-        _claim_statement(limit, one=only is not None, renders=renders),
+        _claim_statement(limit, one=only is not None, renders=renders, own_runner=own_runner),
         {
             "kinds": list(kinds),
             "schema": schema,
             "region": region,
             "stale_after": stale_after,
             "only": only,
+            "besides": list(besides),
             "worker_id": worker_id,
             "actor": f"worker {worker_id}",
+            "reason": None,
         },
     )
 
 
-@cache
-def _values_of(move: Transition) -> dict[str, Any]:
-    return asdict(move) | {"sources": list(move.sources), "finishes": move.finishes}
-
-
-async def apply_move(
-    connection: Connection,
-    job_id: UUID,
-    move: Transition,
-    *,
-    actor: str,
-    lease: int | None = None,
-    reason: str | None = None,
-    stop_reason: str | None = None,
-    delay: float = 0.0,
-) -> Job | None:
-    """Make one move if the job's state, lease and worker allow it; None if they do not."""
-    return await Rows(connection, Job).first(
-        f"""
-        WITH before AS (
-            SELECT id, status
-              FROM crawl_jobs
-             WHERE id = %(id)s
-               AND status = ANY(%(sources)s::job_status[])
-               AND (%(lease)s::bigint IS NULL OR lease = %(lease)s)
-               AND (%(needs_worker)s::bool IS NULL
-                    OR (worker_id IS NOT NULL) = %(needs_worker)s)
-               FOR NO KEY UPDATE
-        ), moved AS (
-            UPDATE crawl_jobs j
-               SET status = %(target)s::job_status,
-                   worker_id = CASE WHEN %(keeps_worker)s THEN j.worker_id END,
-                   lease = j.lease + %(revokes)s::bool::int,
-                   run_after = CASE
-                       WHEN %(target)s::job_status = 'pending'
-                           THEN now() + %(delay)s * interval '1 second'
-                       ELSE j.run_after
-                   END,
-                   completed_at = CASE WHEN %(finishes)s THEN now() END,
-                   retry_count = CASE WHEN %(resets_retries)s THEN 0 ELSE j.retry_count END,
-                   progress_percentage = CASE
-                       WHEN %(target)s::job_status = 'completed' THEN 100
-                       WHEN %(resets_progress)s THEN 0
-                       ELSE j.progress_percentage
-                   END,
-                   error_message = CASE
-                       WHEN %(target)s::job_status = 'completed' OR %(resets_retries)s THEN NULL
-                       ELSE j.error_message
-                   END,
-                   stop_reason = %(stop_reason)s
-              FROM before
-             WHERE j.id = before.id
-            RETURNING j.*, before.status AS from_status
-        ), logged AS (
-            INSERT INTO job_events (job_id, move, from_status, to_status, actor, reason, lease)
-            SELECT id, %(name)s, from_status, status, %(actor)s, %(reason)s, lease FROM moved
-        ), woken AS (
-            SELECT pg_notify('{CHANNEL}', id::text) FROM moved
-        )
-        SELECT {COLUMNS} FROM moved LEFT JOIN woken ON true
+async def select_stale(
+    connection: Connection, *, stale_after: float
+) -> list[tuple[UUID, datetime]]:
+    """Jobs whose heartbeat is older than this, with that heartbeat."""
+    return await Tuples(connection).all(
+        """
+        SELECT id, last_heartbeat
+          FROM crawl_jobs
+         WHERE worker_id IS NOT NULL
+           AND last_heartbeat < now() - %s * interval '1 second'
         """,
+        (stale_after,),
+    )
+
+
+async def recover_stale(
+    connection: Connection,
+    *,
+    ids: Sequence[UUID],
+    heartbeats: Sequence[datetime],
+    stale_after: float,
+    **end: object,
+) -> list[Job]:
+    """Take jobs from dead workers. Staleness is tested again here, on the locked row."""
+    return await _recover(
+        connection,
+        """
+        (crawl_jobs.id, crawl_jobs.last_heartbeat) IN (
+            SELECT * FROM unnest(%(ids)s::uuid[], %(heartbeats)s::timestamptz[])
+        )
+        AND crawl_jobs.worker_id IS NOT NULL
+        AND crawl_jobs.last_heartbeat < now() - %(stale_after)s * interval '1 second'
+        """,
+        {"ids": list(ids), "heartbeats": list(heartbeats), "stale_after": stale_after, **end},
+    )
+
+
+async def recover_orphaned(
+    connection: Connection, *, worker_ids: Sequence[UUID], **end: object
+) -> list[Job]:
+    """Take the jobs of workers that are known to be dead."""
+    of_dead = "crawl_jobs.worker_id = ANY(%(worker_ids)s)"
+    return await _recover(connection, of_dead, {"worker_ids": list(worker_ids), **end})
+
+
+async def _recover(connection: Connection, of_dead: str, values: Mapping[str, object]) -> list[Job]:
+    """`values`: the error, and the first and the longest delay of retries."""
+    return await Rows(connection, Job).all(
+        move_statement(
+            RECOVERY,
+            f"FROM crawl_jobs WHERE {of_dead}",
+            lock="FOR NO KEY UPDATE OF crawl_jobs SKIP LOCKED",
+            losses="NULL::int",
+        ),
         {
-            **_values_of(move),
-            "id": job_id,
-            "lease": lease,
-            "delay": delay,
-            "stop_reason": stop_reason,
-            "actor": actor,
-            "reason": reason,
+            **values,
+            "reason": values["error"],
+            "permanent": False,
+            "delay": 0.0,
+            "stop_reason": None,
+            "actor": "watchdog",
         },
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, LiteralString
+from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
@@ -19,11 +18,19 @@ async def select_job(connection: Connection, job_id: UUID) -> Job | None:
     )
 
 
-async def select_running(connection: Connection, *, limit: int) -> list[tuple[UUID, Job]]:
+async def select_running(
+    connection: Connection, *, user_id: UUID | None, limit: int
+) -> list[tuple[UUID, Job]]:
     """Jobs that workers hold, each with its worker."""
     workers = await Tuples(connection).as_dict(
-        "SELECT id, worker_id FROM crawl_jobs WHERE worker_id IS NOT NULL ORDER BY id LIMIT %s",
-        (limit,),
+        """
+        SELECT id, worker_id
+          FROM crawl_jobs
+         WHERE worker_id IS NOT NULL AND (%(user_id)s::uuid IS NULL OR user_id = %(user_id)s)
+         ORDER BY id
+         LIMIT %(limit)s
+        """,
+        {"user_id": user_id, "limit": limit},
     )
     jobs = await select_jobs_by_id(connection, list(workers))
     return [(workers[job.id], job) for job in jobs]
@@ -33,13 +40,18 @@ async def select_trace(connection: Connection, job_id: UUID) -> str | None:
     return await Values(connection).first("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
 
 
-async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
-    return await Rows(connection, Job).first(
+async def select_active_jobs_of(
+    connection: Connection, source_ids: Sequence[str | None]
+) -> list[Job]:
+    """The active jobs of these sources, at most one each."""
+    if not source_ids:
+        return []
+    return await Rows(connection, Job).all(
         f"""
         SELECT {COLUMNS} FROM crawl_jobs
-         WHERE source_id = %s AND status IN ('pending', 'processing', 'paused')
+         WHERE source_id = ANY(%s) AND status IN ('pending', 'processing', 'paused')
         """,
-        (source_id,),
+        (list(source_ids),),
     )
 
 
@@ -55,36 +67,6 @@ async def select_jobs_by_prefix(
          ORDER BY id LIMIT 5
         """,
         {"low": low, "high": high, "user_id": user_id},
-    )
-
-
-async def select_jobs(
-    connection: Connection,
-    *,
-    statuses: Sequence[Status] | None,
-    kind: str | None,
-    source_id: str | None,
-    user_id: UUID | None,
-    before: tuple[datetime, UUID] | None,
-    limit: int,
-) -> list[Job]:
-    """Jobs, newest first. Only given conditions are sent, so that each can use an index."""
-    conditions: dict[LiteralString, Any] = {
-        "status = ANY(%s::job_status[])": list(statuses) if statuses else None,
-        "kind = %s": kind,
-        "source_id = %s": source_id,
-        "user_id = %s": user_id,
-    }
-    used = {text: value for text, value in conditions.items() if value is not None}
-    where: list[LiteralString] = list(used)
-    values = list(used.values())
-    if before is not None:
-        where.append("(created_at, id) < (%s, %s)")
-        values += before
-    filters: LiteralString = "WHERE " + " AND ".join(where) if where else ""
-    return await Rows(connection, Job).all(
-        f"SELECT {COLUMNS} FROM crawl_jobs {filters} ORDER BY created_at DESC, id DESC LIMIT %s",
-        (*values, limit),
     )
 
 
@@ -147,6 +129,17 @@ async def count_jobs(
     return [(Status(status), count) for status, count in await cursor.fetchall()]
 
 
+async def count_active(connection: Connection, job_ids: Sequence[UUID]) -> int:
+    """How many of these jobs still run or wait to; a pausing one still runs."""
+    return await Values(connection, int).one(
+        """
+        SELECT count(*) FROM crawl_jobs
+         WHERE id = ANY(%s) AND (status IN ('pending', 'processing') OR worker_id IS NOT NULL)
+        """,
+        (list(job_ids),),
+    )
+
+
 async def sum_pending_work(connection: Connection, user_id: UUID | None = None) -> list[StateCount]:
     """Jobs that are not finished, and the work their last commits left to do."""
     of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id else ""
@@ -163,47 +156,12 @@ async def sum_pending_work(connection: Connection, user_id: UUID | None = None) 
     )
 
 
-async def select_jobs_with(
-    connection: Connection,
-    text: str,
-    *,
-    statuses: Sequence[Status] | None,
-    user_id: UUID | None,
-    among: int,
-    limit: int,
-) -> list[Job]:
-    """The newest jobs with a text in their id, source or first URL, newest first."""
-    of_user: LiteralString = "WHERE user_id = %(user_id)s" if user_id else ""
-    of_status: LiteralString = "AND status = ANY(%(statuses)s::job_status[])" if statuses else ""
-    return await Rows(connection, Job).all(
-        f"""
-        SELECT {COLUMNS}
-          FROM (
-            SELECT * FROM crawl_jobs {of_user} ORDER BY created_at DESC, id DESC LIMIT %(among)s
-          ) AS newest
-         WHERE (strpos(lower(source_id), lower(%(text)s)) > 0
-                OR strpos(id::text, lower(%(text)s)) > 0
-                OR strpos(lower(payload -> 'urls' ->> 0), lower(%(text)s)) > 0)
-               {of_status}
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "text": text,
-            "statuses": list(statuses or ()),
-            "user_id": user_id,
-            "among": among,
-            "limit": limit,
-        },
-    )
-
-
 CHANNEL = "forager_jobs"
 
 COLUMNS: LiteralString = """
     id, kind, payload, priority, status, worker_id, lease, progress_percentage, created_at,
     run_after, started_at, completed_at, last_heartbeat, retry_count, max_retries, error_message,
-    stop_reason, source_id, user_id, region
+    stop_reason, source_id, user_id, region, runner_losses, own_runner
 """
 
 
@@ -247,7 +205,7 @@ def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> Li
 RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
 # Crawls that render all pages, and `auto` crawls of which some pages need a browser: earlier ones
 # gained from it, or were left to workers that have one. OFFSET 0 keeps the planner from reading all
-# lessons at once for a hash table: each claim looks at few jobs.
+# stats at once for a hash table: each claim looks at few jobs.
 ONLY_FOR_RENDERERS: LiteralString = f"""
     (crawl_jobs.kind = 'crawl'
      AND CASE {RENDER_MODE}
@@ -288,30 +246,6 @@ async def can_hand_over(
         {"job_id": job_id, "worker_id": worker_id, "stale_after": stale_after},
     )
     return bool(found)
-
-
-async def count_by_minute(
-    connection: Connection, *, minutes: int, user_id: UUID | None
-) -> list[tuple[int, int, int]]:
-    """(minutes ago, jobs added, jobs finished) of each minute that had any."""
-    of_user: LiteralString = "AND user_id = %(user_id)s" if user_id else ""
-    return await Tuples(connection).all(
-        f"""
-        SELECT floor(extract(epoch FROM now() - at) / 60)::int, sum(added)::int, sum(finished)::int
-          FROM (
-            SELECT created_at AS at, 1 AS added, 0 AS finished
-              FROM crawl_jobs
-             WHERE created_at > now() - %(minutes)s * interval '1 minute' {of_user}
-            UNION ALL
-            SELECT completed_at, 0, 1
-              FROM crawl_jobs
-             WHERE completed_at > now() - %(minutes)s * interval '1 minute'
-               AND status IN ('completed', 'failed', 'cancelled') {of_user}
-          ) AS moves
-         GROUP BY 1
-        """,
-        {"minutes": minutes, "user_id": user_id},
-    )
 
 
 async def select_recent(

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.products.plausibility import Offer
-from forager.products.record import AlertRule
+from forager.products.product import AlertRule
 
 _RULES: LiteralString = """
     SELECT r.id, r.kind, r.percent, r.amount, r.currency, r.days, r.product_id,

@@ -15,7 +15,10 @@ _RUNNING: LiteralString = """
 
 # Each statement selects one column of the rows that are wrong.
 STATEMENTS: dict[str, LiteralString] = {
-    "products_without_task": "SELECT id FROM products WHERE crawl_task_id IS NULL",
+    "products_without_task": """
+        SELECT id FROM products
+         WHERE crawl_task_id IS NULL AND availability IS DISTINCT FROM 'discontinued'
+    """,
     "tasks_without_domain": """
         SELECT t.id FROM crawl_tasks t
          WHERE NOT EXISTS (SELECT FROM domains d WHERE d.id = t.domain_id)

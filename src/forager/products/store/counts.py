@@ -9,7 +9,7 @@ from forager.db.rows import Rows, Tuples
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CatalogCounts:
     products: int
     priced: int
     with_problems: int
@@ -20,9 +20,9 @@ class Counts:
     unseen_for_a_week: int
 
 
-async def select_counts(connection: Connection) -> Counts:
+async def select_counts(connection: Connection) -> CatalogCounts:
     """Read the table once; counting domains in the same pass would sort it."""
-    return await Rows(connection, Counts).one(
+    return await Rows(connection, CatalogCounts).one(
         """
         SELECT count(*) AS products,
                count(price) AS priced,

@@ -13,8 +13,8 @@ from psycopg.rows import dict_row
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
 from forager.products.content import gtin_mark, quoted, sku_mark
-from forager.products.filters import Filters, Order, Place
-from forager.products.record import ListedProduct
+from forager.products.filters import Filters, ListPlace, ProductOrder
+from forager.products.product import ListedProduct
 
 _LISTED: LiteralString = """
     p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.price, p.list_price,
@@ -37,6 +37,10 @@ _MORE_COLUMNS: dict[str, LiteralString] = {
     "parser": "p.parser",
     "parser_version": "p.parser_version",
     "task_id": "p.crawl_task_id",
+    "price_history": """
+        (SELECT jsonb_agg(to_jsonb(h) - 'product_id' ORDER BY h.recorded_at, h.id)
+           FROM price_history h WHERE h.product_id = p.id)::text
+    """,
 }
 
 # --- filters ---------------------------------------------------------------------------------
@@ -52,6 +56,15 @@ _CONDITIONS: dict[str, LiteralString] = {
         position(lower(' > ' || %(category)s || ' > ') IN lower(' > ' || p.category || ' > ')) > 0
     """,
     "changed_since": "p.updated_at >= %(changed_since)s",
+    # A product that waits for a visit is not unseen, however long no worker ran.
+    "not_seen_since": """
+        greatest(p.last_seen_at, p.restored_at) < %(not_seen_since)s
+        AND NOT EXISTS (
+            SELECT FROM crawl_tasks t
+             WHERE t.id = p.crawl_task_id AND t.status <> 'failed'
+               AND (t.status <> 'completed' OR t.completed_at <= p.last_seen_at)
+        )
+    """,
     # both are lexemes of the search vector, which has an index
     "sku": "p.tsv @@ %(sku)s::tsquery",
     "gtin": "p.tsv @@ %(gtin)s::tsquery",
@@ -87,17 +100,22 @@ def _of_domains(ids: tuple[int, ...], values: dict[str, Any]) -> LiteralString:
 
 # --- lists -----------------------------------------------------------------------------------
 
-_KEYS: dict[Order, tuple[LiteralString, LiteralString, LiteralString]] = {
-    Order.NEWEST: ("p.created_at", "<", "DESC"),
-    Order.UPDATED: ("p.updated_at", "<", "DESC"),
-    Order.NAME: ("left(p.product_name, 200)", ">", "ASC"),
-    Order.CHEAPEST: ("p.price", ">", "ASC"),
-    Order.DEAREST: ("p.price", "<", "DESC"),
+_KEYS: dict[ProductOrder, tuple[LiteralString, LiteralString, LiteralString]] = {
+    ProductOrder.NEWEST: ("p.created_at", "<", "DESC"),
+    ProductOrder.UPDATED: ("p.updated_at", "<", "DESC"),
+    ProductOrder.NAME: ("left(p.product_name, 200)", ">", "ASC"),
+    ProductOrder.CHEAPEST: ("p.price", ">", "ASC"),
+    ProductOrder.DEAREST: ("p.price", "<", "DESC"),
 }
 
 
 async def select_products(
-    connection: Connection, filters: Filters, order: Order, *, after: Place | None, limit: int
+    connection: Connection,
+    filters: Filters,
+    order: ProductOrder,
+    *,
+    after: ListPlace | None,
+    limit: int,
 ) -> list[ListedProduct]:
     """Products after a place, without those that have no value to order by."""
     key, beyond, direction = _KEYS[order]
@@ -135,6 +153,15 @@ async def select_exported(
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(f"SELECT p.id, {more} FROM products p WHERE p.id = ANY(%s)", (list(ids),))
     return {row["id"]: row for row in await cursor.fetchall()}
+
+
+async def delete_unseen(connection: Connection, ids: Sequence[int], since: datetime) -> list[int]:
+    """Delete those of the products that were not seen since; return their ids."""
+    condition, values = filtered(Filters(not_seen_since=since))
+    return await Values(connection).all(
+        f"DELETE FROM products p WHERE p.id = ANY(%(ids)s) AND {condition} RETURNING p.id",
+        {**values, "ids": list(ids)},
+    )
 
 
 async def _listed(
@@ -177,7 +204,7 @@ async def select_matching(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedQuery:
     """A query as parsed by one text search configuration; empty if it finds no word."""
 
     config: str
@@ -186,8 +213,8 @@ class Reading:
     wanted: str
 
 
-async def read_words(connection: Connection, typed: str, configs: list[str]) -> list[Reading]:
-    return await Rows(connection, Reading).all(
+async def read_words(connection: Connection, typed: str, configs: list[str]) -> list[ParsedQuery]:
+    return await Rows(connection, ParsedQuery).all(
         """
         SELECT config, words::text, querytree(words) AS wanted
           FROM (SELECT config, websearch_to_tsquery(config::regconfig, %s) AS words
@@ -217,32 +244,17 @@ class Question:
     otherwise: str
 
 
-_EVERYWHERE: LiteralString = "products"
-# OFFSET keeps conditions out of the subquery: they would use the index of all words
-_AMONG: LiteralString = """
-    (SELECT c.*
-       FROM (SELECT id, min(place) AS place
-               FROM unnest(%(among)s::bigint[]) WITH ORDINALITY AS offered (id, place)
-              GROUP BY id) k
-       JOIN products c USING (id)
-      ORDER BY k.place
-     OFFSET 0)
-"""
-
-
 async def rank_products(
     connection: Connection,
     filters: Filters,
     question: Question,
     *,
-    after: Place | None,
+    after: ListPlace | None,
     cap: int,
     limit: int,
-    among: Sequence[int] | None = None,
 ) -> list[Ranked]:
-    """The best of the first `cap` matches, of all products or `among` some in their order."""
+    """The best of the first `cap` matches."""
     conditions, values = filtered(filters)
-    rows = _EVERYWHERE if among is None else _AMONG
     return await Rows(connection, Ranked).all(
         f"""
         WITH reading AS MATERIALIZED (
@@ -253,7 +265,7 @@ async def rank_products(
                    (ts_rank(p.tsv, coalesce(reading.words, %(otherwise)s::tsquery), 1)
                     + (p.tsv @@ %(exact)s::tsquery)::int)::float8 AS score
               FROM (SELECT p.id, p.tsv, p.language
-                      FROM {rows} p
+                      FROM products p
                      WHERE p.tsv @@ %(match)s::tsquery AND {conditions}
                      LIMIT %(cap)s) p
               LEFT JOIN reading
@@ -267,7 +279,6 @@ async def rank_products(
         """,
         {
             **values,
-            "among": list(among or ()),
             "match": question.match,
             "exact": question.exact,
             "languages": list(question.by_language),
@@ -288,9 +299,18 @@ async def select_listed(connection: Connection, ids: list[int]) -> dict[int, Lis
     return {product.id: product for product in found}
 
 
+async def select_visible(connection: Connection, ids: Sequence[int], filters: Filters) -> set[int]:
+    """Those of the products that exist and match the filters."""
+    conditions, values = filtered(filters)
+    return await Values(connection).as_set(
+        f"SELECT p.id FROM products p WHERE p.id = ANY(%(ids)s) AND {conditions}",
+        {**values, "ids": list(ids)},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class IndexedProduct:
-    """A product with its lexemes."""
+    """A product as a search engine gets it."""
 
     id: int
     domain_id: int
@@ -305,14 +325,15 @@ class IndexedProduct:
     rating: Decimal | None
     created_at: datetime
     updated_at: datetime
-    words: str
+    sku: str | None
+    gtin: str | None
 
 
 async def select_sizes(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
     """The approximate size of each product that exists."""
     return await Tuples(connection).as_dict(
         """
-        SELECT id, pg_column_size(tsv) + coalesce(octet_length(description), 0) + 1000
+        SELECT id, coalesce(octet_length(description), 0) + 1000
           FROM products WHERE id = ANY(%s) ORDER BY id
         """,
         (list(ids),),
@@ -324,7 +345,7 @@ async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[Ind
         """
         SELECT p.id, p.domain_id, d.domain_name, p.product_name, p.description, p.brand,
                p.category, p.price, p.currency, p.availability, p.rating, p.created_at,
-               p.updated_at, setweight(p.tsv, 'D')::text AS words
+               p.updated_at, p.sku, p.gtin
           FROM products p
           JOIN domains d ON d.id = p.domain_id
          WHERE p.id = ANY(%s)

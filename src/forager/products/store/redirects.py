@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-from forager.extract.product.record import Product
+from forager.extract.product.product import Product
+from forager.products.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class KnownIdentity:
     sku: str | None
     gtin: str | None
     price: Decimal | None
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.product_name, self.sku, self.gtin)
 
     @classmethod
     def of_page(cls, url_hash: bytes, product: Product) -> KnownIdentity:

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
-from forager.products.content import ProductContent
+from forager.products.content import CATEGORY_SEPARATOR, ProductContent
 from forager.products.plausibility import Offer
 
 
@@ -50,6 +50,12 @@ class KnownProduct:
     list_price: Decimal | None
     currency: str | None
     availability: str | None
+    sku: str | None
+    gtin: str | None
+    parser: str
+    parser_version: str
+    # where its price was read
+    price_origin: str | None
     problems: list[dict[str, Any]]
     variants: list[dict[str, Any]]
     # to another domain than it had
@@ -58,6 +64,31 @@ class KnownProduct:
     @property
     def offer(self) -> Offer:
         return Offer(self.price, self.list_price, self.currency, self.availability)
+
+
+async def select_usual_currencies(
+    connection: Connection, domain_ids: Sequence[int], *, least: int, share: float
+) -> dict[int, str]:
+    """The currency of nearly all products of each domain with at least `least` of them."""
+    return await Tuples(connection).as_dict(
+        """
+        SELECT d.id, found.currency
+          FROM unnest(%s::bigint[]) AS d (id)
+         CROSS JOIN LATERAL (
+            SELECT mode() WITHIN GROUP (ORDER BY r.currency) AS currency, count(*) AS products
+              FROM (SELECT currency FROM products
+                     WHERE domain_id = d.id AND currency IS NOT NULL
+                     ORDER BY created_at DESC, id DESC LIMIT 100) AS r
+         ) AS found
+         WHERE found.products >= %s
+           AND %s * found.products <= (
+            SELECT count(*) FROM (SELECT currency FROM products
+                                   WHERE domain_id = d.id AND currency IS NOT NULL
+                                   ORDER BY created_at DESC, id DESC LIMIT 100) AS r
+             WHERE r.currency = found.currency)
+        """,
+        (list(domain_ids), least, share),
+    )
 
 
 async def select_currencies(
@@ -85,6 +116,13 @@ _PRODUCTS = RowArrays(
     content_hash="bytea", evidence="text", problems="text", metadata="text", parser="text",
     version="text", config="text", marks="text",
 )  # fmt: skip
+
+
+# a price from any text, or none, after one from a known place: its evidence stays
+_IS_WEAK: LiteralString = """
+    coalesce(excluded.evidence -> 'price' ->> 'origin', 'dom:text') = 'dom:text'
+    AND p.evidence -> 'price' ->> 'origin' <> 'dom:text'
+"""
 
 
 async def visit_products(
@@ -116,20 +154,63 @@ async def visit_products(
            SET last_seen_at = now(),
                domain_id = excluded.domain_id,
                crawl_task_id = excluded.crawl_task_id,
-               evidence = excluded.evidence,
+               evidence = CASE WHEN {_IS_WEAK}
+                               THEN excluded.evidence
+                                    || jsonb_build_object('price', p.evidence -> 'price')
+                               ELSE excluded.evidence END,
                metadata = excluded.metadata,
                parser = excluded.parser,
                parser_version = excluded.parser_version,
                language = excluded.language
         RETURNING id, url_hash, p.xmax = 0 AS is_new, p.tsv <> '' AS is_indexed, content_hash,
-                  price, list_price, currency, availability, problems, variants,
-                  -- a subquery sees the row as it was
+                  price, list_price, currency, availability, sku, gtin, problems, variants,
+                  -- subqueries see the row as it was
+                  coalesce((SELECT k.parser FROM products k WHERE k.id = p.id), p.parser) AS parser,
+                  coalesce((SELECT k.parser_version FROM products k WHERE k.id = p.id),
+                           p.parser_version) AS parser_version,
+                  (SELECT k.evidence -> 'price' ->> 'origin' FROM products k WHERE k.id = p.id)
+                      AS price_origin,
                   coalesce((SELECT k.domain_id FROM products k WHERE k.id = p.id)
                            <> p.domain_id, false) AS moved
         """,
         _columns(rows),
     )
     return {known.url_hash: known for known in found}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFields:
+    """Fields of a product that are not part of its offer, as a reading has them."""
+
+    name: str
+    description: str | None
+    rating: Decimal | None
+    review_count: int | None
+    brand: str | None
+    category: tuple[str, ...]
+
+
+async def select_kept_fields(
+    connection: Connection, product_ids: Sequence[int]
+) -> dict[int, KeptFields]:
+    cursor = await connection.execute(
+        """
+        SELECT id, product_name, description, rating, review_count, brand, category
+          FROM products WHERE id = ANY(%s)
+        """,
+        (list(product_ids),),
+    )
+    return {
+        row[0]: KeptFields(
+            row[1],
+            row[2],
+            row[3],
+            row[4],
+            row[5],
+            tuple(row[6].split(CATEGORY_SEPARATOR)) if row[6] else (),
+        )
+        for row in await cursor.fetchall()
+    }
 
 
 async def update_content(
@@ -247,13 +328,3 @@ async def withdraw_products(
         """,
         {"ids": list(task_ids), "availability": availability},
     )
-
-
-async def select_names(
-    connection: Connection, task_ids: Sequence[int]
-) -> dict[int, tuple[str, str | None]]:
-    cursor = await connection.execute(
-        "SELECT crawl_task_id, product_name, sku FROM products WHERE crawl_task_id = ANY(%s)",
-        (list(task_ids),),
-    )
-    return {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}

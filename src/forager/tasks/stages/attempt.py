@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
+from forager.backoff import backoff
 from forager.errors import ErrorKind
+from forager.failures.cause import Cause
 from forager.fetch.polite import DomainTerms
 from forager.settings import Settings
-from forager.tasks.causes import Cause
 
 
 class Stage(StrEnum):
@@ -29,7 +29,7 @@ class Stage(StrEnum):
         return next(stage for stage in cls if stage.status == status)
 
 
-class Outcome(StrEnum):
+class TaskOutcome(StrEnum):
     OK = "ok"
     UNCHANGED = "unchanged"
     RETRY = "retry"
@@ -37,14 +37,14 @@ class Outcome(StrEnum):
     MISSED = "missed"
     FAILED = "failed"
     # the domain has an alarm
-    HELD = "held"
-    RESTED = "rested"
+    WITHHELD = "held"
+    DEFERRED = "rested"
     LOST = "lost"
     WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldTask:
+class LeasedTask:
     """A task with the lease of this worker, as it was claimed."""
 
     id: int
@@ -84,8 +84,8 @@ class HeldTask:
 class Attempt:
     """The outcome of one stage of a task."""
 
-    task: HeldTask
-    outcome: Outcome = Outcome.OK
+    task: LeasedTask
+    outcome: TaskOutcome = TaskOutcome.OK
     cause: Cause | None = None
     # seconds until the next attempt
     delay: float = 0.0
@@ -109,18 +109,16 @@ def failed(attempt: Attempt, cause: Cause, settings: Settings) -> Attempt:
     """The attempt as it failed: retried later, unless that is pointless or no retry is left."""
     task = attempt.task
     if cause.kind is ErrorKind.BLOCKED:
-        outcome = Outcome.HELD
+        outcome = TaskOutcome.WITHHELD
     elif cause.permanent or task.retry_count >= task.max_retries:
-        outcome = Outcome.FAILED
+        outcome = TaskOutcome.FAILED
     else:
-        outcome = Outcome.RETRY
-    return replace(attempt, outcome=outcome, cause=cause, delay=_backoff(task, cause, settings))
+        outcome = TaskOutcome.RETRY
+    return replace(attempt, outcome=outcome, cause=cause, delay=_retry_delay(task, cause, settings))
 
 
-def _backoff(task: HeldTask, cause: Cause, settings: Settings) -> float:
-    """Seconds before the next attempt: exponential with jitter, bounded, at least Retry-After."""
-    doubled = settings.task_retry_delay * 2.0 ** min(task.retry_count, 30)
-    # tasks that failed together must not be retried together
-    spread = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
-    delay = max(doubled * spread, cause.retry_after or 0.0)
-    return min(delay, settings.task_retry_delay_max)
+def _retry_delay(task: LeasedTask, cause: Cause, settings: Settings) -> float:
+    """Seconds before the next attempt: at least Retry-After, and bounded."""
+    longest = settings.task_retry_delay_max
+    wait = backoff(task.retry_count + 1, settings.task_retry_delay, longest)
+    return max(wait, min(cause.retry_after or 0.0, longest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,8 +11,9 @@ from forager.clock import local_time
 from forager.db.database import Connection
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
 from forager.extract.kinds import ContentKind, kind_of
-from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY
-from forager.fetch.budgets.slots import DomainInactive, HostResting
+from forager.failures.cause import Cause, cause_of, one_line
+from forager.fetch.budgets.slots import DomainInactive, HostThrottled
+from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY
 from forager.fetch.polite import Fetching, PageFetch
 from forager.fetch.response import Request, Response
 from forager.parsers.page_cache import page_of
@@ -21,12 +21,11 @@ from forager.parsers.reader import used_parser
 from forager.parsers.reading import tried_versions
 from forager.parsers.rollouts import RolloutPlan
 from forager.products.writer import touch_unchanged
-from forager.render.records import rendered_response
-from forager.tasks.causes import Cause, cause_of, one_line
+from forager.render.archive_records import rendered_response
 from forager.tasks.hints import StageHints
 from forager.tasks.rendering import TaskBrowser
 from forager.tasks.schedule import Completion, complete_tasks
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, failed
+from forager.tasks.stages.attempt import Attempt, LeasedTask, Stage, TaskOutcome, failed
 from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.stages.page_archive import Download, PageArchive
 from forager.tasks.store import claims, dead_letters
@@ -39,7 +38,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 # of fetched and uncommitted pages; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
 # held tasks per download: most of them wait for their hosts
-HELD_PER_DOWNLOAD = 16
+LEASED_PER_DOWNLOAD = 16
 # held tasks per download that do not wait for their hosts
 BEGUN_PER_DOWNLOAD = 6
 # downloads that end at nearly the same time share one claim
@@ -49,9 +48,9 @@ CLAIM_INTERVAL = 0.02
 PAUSE_PER_CLAIM = 4.0
 HINTS_PER_CLAIM = 500
 # how long a host is skipped here before the database is checked again
-REST_KNOWN_FOR = 15.0
+THROTTLING_KNOWN_FOR = 15.0
 # bounds of a Retry-After, which may be a year and may be reset by hand
-SHORTEST_REST, LONGEST_REST = 1.0, 3600.0
+MIN_DELAY, MAX_DELAY = 1.0, 3600.0
 DATABASE_DELAY = 1.0
 
 
@@ -78,8 +77,7 @@ class Downloader(StageLoop[Download]):
         # tasks with a page to render
         self._rendering: set[int] = set()
         self._archive = PageArchive(worker.database, worker.settings, worker.worker_id)
-        self._busy: Counter[int] = Counter()
-        self._resting: dict[int, float] = {}
+        self._throttled: dict[int, float] = {}
         self._more_queued = True
         self._next_claim = 0.0
         # the last domain that was served
@@ -104,12 +102,14 @@ class Downloader(StageLoop[Download]):
 
         Tasks that wait for their host have a larger limit, and rendered pages a separate one.
         """
-        most, held = self._settings.task_concurrency, len(self._running)
+        most, leased = self._settings.task_concurrency, len(self._running)
         rendering = min(len(self._rendering), self._browser.room)
         if self._fetching.is_full:
             return 0
-        begun = held - min(held, self._fetching.pages_waiting)
-        return min(BEGUN_PER_DOWNLOAD * most + rendering - begun, HELD_PER_DOWNLOAD * most - held)
+        begun = leased - min(leased, self._fetching.pages_waiting)
+        return min(
+            BEGUN_PER_DOWNLOAD * most + rendering - begun, LEASED_PER_DOWNLOAD * most - leased
+        )
 
     def _has_room(self) -> bool:
         enough = self._room() >= min(self.claim_at_least, self._settings.task_concurrency)
@@ -146,7 +146,7 @@ class Downloader(StageLoop[Download]):
                 self._who.worker_id,
                 limit=room,
                 busy=self._busy,
-                resting=self._resting_now(),
+                throttled=self._throttled_now(),
                 rooms=self._fetching.rooms(self._busy),
                 concurrency=DEFAULT_CONCURRENCY,
                 among=among,
@@ -163,89 +163,91 @@ class Downloader(StageLoop[Download]):
             await self._hints.end_claim(done, has_room=self._has_room())
         return len(tasks)
 
-    def _end_turn(self, tasks: Sequence[HeldTask]) -> None:
+    def _end_turn(self, tasks: Sequence[LeasedTask]) -> None:
         """Set where the next claim starts: after the last domain of the lowest priority reached."""
         lowest = max((task.priority for task in tasks), default=0)
         ids = [task.domain_id for task in tasks if task.priority == lowest]
         if ids:
             self._last_domain = max(ids, key=lambda id_: (id_ <= self._last_domain, id_))
 
-    async def _still_waiting(self, named: Sequence[int], claimed: Sequence[HeldTask]) -> set[int]:
+    async def _still_waiting(self, named: Sequence[int], claimed: Sequence[LeasedTask]) -> set[int]:
         """Hinted tasks whose domains cannot take them yet; all others need no further attempt."""
-        rest = set(named) - {task.id for task in claimed}
-        if not rest:
-            return rest
+        throttled = set(named) - {task.id for task in claimed}
+        if not throttled:
+            return throttled
         return await self._database.run(
             hint_store.select_queued,
-            list(rest),
+            list(throttled),
             region=self._settings.region,
             task_proxies=self._settings.task_proxies,
             renders=self._browser.is_there,
         )
 
-    def _resting_now(self) -> list[int]:
+    def _throttled_now(self) -> list[int]:
         now = local_time()
-        self._resting = {id_: until for id_, until in self._resting.items() if until > now}
-        return list(self._resting)
+        self._throttled = {id_: until for id_, until in self._throttled.items() if until > now}
+        return list(self._throttled)
 
-    def _work(self, task: HeldTask, plan: RolloutPlan) -> Coroutine[Any, Any, Download]:
-        self._busy[task.domain_id] += 1
+    def _work(self, task: LeasedTask, plan: RolloutPlan) -> Coroutine[Any, Any, Download]:
         return self._download(task, plan)
 
-    def _freed(self, task: HeldTask) -> None:
+    def _freed(self, task: LeasedTask) -> None:
         self._rendering.discard(task.id)
-        self._busy[task.domain_id] -= 1
-        if self._busy[task.domain_id] <= 0:
-            del self._busy[task.domain_id]
         self._more_queued = True
 
     # --- one download ----------------------------------------------------------------------
 
-    async def _download(self, task: HeldTask, plan: RolloutPlan) -> Download:
+    async def _download(self, task: LeasedTask, plan: RolloutPlan) -> Download:
         fetch = self._fetching.begin(task.terms(self._settings))
         try:
             reason = await self._decisions.reason(task)
             if reason is None:
                 return await self._fetch_static(task, plan, fetch)
             if not self._browser.is_there:
-                return _left_to_renderers(task, fetch, reason)
+                return _needs_browser_worker(task, fetch, reason)
             self._rendering.add(task.id)
             return await self._fetch_rendered(task, plan, fetch)
-        except HostResting as rest:
-            if fetch.domain.covers(rest.host):
-                self._resting[task.domain_id] = local_time() + min(rest.seconds, REST_KNOWN_FOR)
-            seconds = min(max(rest.seconds, SHORTEST_REST), LONGEST_REST)
-            return _rested(task, fetch, seconds, rest.message)
+        except HostThrottled as throttled:
+            if fetch.domain.covers(throttled.host):
+                self._throttled[task.domain_id] = local_time() + min(
+                    throttled.seconds, THROTTLING_KNOWN_FOR
+                )
+            seconds = min(max(throttled.seconds, MIN_DELAY), MAX_DELAY)
+            return _deferred(task, fetch, seconds, throttled.message)
         except DomainInactive as error:
-            return _rested(task, fetch, 0.0, error.message)
+            return _deferred(task, fetch, 0.0, error.message)
         except (DatabaseUnavailable, DiskFull) as error:
-            return _rested(task, fetch, DATABASE_DELAY, error.message)
+            return _deferred(task, fetch, DATABASE_DELAY, error.message)
         except Exception as error:
-            attempt = failed(_seen(task, fetch, Outcome.FAILED), cause_of(error), self._settings)
+            attempt = failed(
+                _seen(task, fetch, TaskOutcome.FAILED), cause_of(error), self._settings
+            )
             return Download(attempt)
 
-    async def _fetch_static(self, task: HeldTask, plan: RolloutPlan, fetch: PageFetch) -> Download:
+    async def _fetch_static(
+        self, task: LeasedTask, plan: RolloutPlan, fetch: PageFetch
+    ) -> Download:
         # a check without a browser needs the whole page: that it is unchanged would show nothing
         request = Request(task.url) if task.needs_browser else _request(task, plan)
         response = await _fetch(fetch, request)
         if response.status == NOT_MODIFIED:
-            return Download(_seen(task, fetch, Outcome.UNCHANGED))
-        return Download(_seen(task, fetch, Outcome.OK), response)
+            return Download(_seen(task, fetch, TaskOutcome.UNCHANGED))
+        return Download(_seen(task, fetch, TaskOutcome.OK), response)
 
     async def _fetch_rendered(
-        self, task: HeldTask, plan: RolloutPlan, fetch: PageFetch
+        self, task: LeasedTask, plan: RolloutPlan, fetch: PageFetch
     ) -> Download:
         response = await _fetch(fetch, _request(task, plan))
         if response.status == NOT_MODIFIED:
             if self._settings.render_skip_unchanged:
-                return Download(_seen(task, fetch, Outcome.UNCHANGED))
+                return Download(_seen(task, fetch, TaskOutcome.UNCHANGED))
             before = await self._browser.static_before(task)
             response = before or await _fetch(fetch, Request(task.url))
         if kind_of(response.body, response.headers.get("Content-Type"), response.url) not in PAGES:
-            return Download(_seen(task, fetch, Outcome.OK), response)
+            return Download(_seen(task, fetch, TaskOutcome.OK), response)
         rendered = await self._browser.render(fetch, response)
         page = rendered_response(rendered.static, rendered.page)
-        return Download(_seen(task, fetch, Outcome.OK), page, rendered)
+        return Download(_seen(task, fetch, TaskOutcome.OK), page, rendered)
 
     # --- committing ------------------------------------------------------------------------
 
@@ -255,7 +257,7 @@ class Downloader(StageLoop[Download]):
 
     async def _store(self, connection: Connection, batch: Sequence[Download]) -> list[Attempt]:
         await self._archive.refer(connection, batch)
-        unchanged = [d.task.id for d in batch if d.attempt.outcome is Outcome.UNCHANGED]
+        unchanged = [d.task.id for d in batch if d.attempt.outcome is TaskOutcome.UNCHANGED]
         if unchanged:
             done = [Completion(task_id, price_changed=False) for task_id in unchanged]
             await complete_tasks(connection, done, settings=self._settings)
@@ -270,19 +272,20 @@ class Downloader(StageLoop[Download]):
         for download in batch:
             if download.response is not None and download.attempt.ref is not None:
                 page = page_of(download.response, rendered=download.rendered is not None)
-                self._cache.put(download.task.id, download.attempt.ref, page)
+                task = download.task
+                self._cache.put(task.id, task.domain_id, download.attempt.ref, page)
 
 
 async def _fetch(fetch: PageFetch, request: Request) -> Response:
     response = await fetch.fetch_page(request)
     is_conditional = request.etag is not None or request.last_modified is not None
     if response.status == NOT_MODIFIED and not is_conditional:
-        words = "the server answered 304 although nothing was known of the page"
-        raise Retry(words, kind=ErrorKind.HTTP_SERVER)
+        message = "the server answered 304 although nothing was known of the page"
+        raise Retry(message, kind=ErrorKind.HTTP_SERVER)
     return response
 
 
-def _request(task: HeldTask, plan: RolloutPlan) -> Request:
+def _request(task: LeasedTask, plan: RolloutPlan) -> Request:
     """A request; conditional if the stored page was read by the current parser version."""
     active, canary = plan.versions_for(task.id)
     is_retry = task.retry_count > 0
@@ -297,7 +300,7 @@ def read_by(parser: str, version: str) -> str:
     return f"{parser} {version}"
 
 
-def _seen(task: HeldTask, fetch: PageFetch, outcome: Outcome) -> Attempt:
+def _seen(task: LeasedTask, fetch: PageFetch, outcome: TaskOutcome) -> Attempt:
     return Attempt(
         task=task,
         outcome=outcome,
@@ -309,13 +312,13 @@ def _seen(task: HeldTask, fetch: PageFetch, outcome: Outcome) -> Attempt:
     )
 
 
-def _left_to_renderers(task: HeldTask, fetch: PageFetch, reason: str) -> Download:
+def _needs_browser_worker(task: LeasedTask, fetch: PageFetch, reason: str) -> Download:
     cause = Cause(ErrorKind.RENDER, f"left to a worker that renders ({reason})")
-    attempt = replace(_seen(task, fetch, Outcome.RESTED), cause=cause)
+    attempt = replace(_seen(task, fetch, TaskOutcome.DEFERRED), cause=cause)
     return Download(attempt, needs_browser=True)
 
 
-def _rested(task: HeldTask, fetch: PageFetch, seconds: float, words: str) -> Download:
+def _deferred(task: LeasedTask, fetch: PageFetch, seconds: float, message: str) -> Download:
     """Postpone a task without spending a retry."""
-    cause = Cause(ErrorKind.NOT_ALLOWED, one_line(words))
-    return Download(replace(_seen(task, fetch, Outcome.RESTED), cause=cause, delay=seconds))
+    cause = Cause(ErrorKind.NOT_ALLOWED, one_line(message))
+    return Download(replace(_seen(task, fetch, TaskOutcome.DEFERRED), cause=cause, delay=seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,25 +15,25 @@ from uuid import UUID
 from forager.clock import wait_for_event
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
+from forager.failures.cause import Cause
 from forager.logs import get_logger
-from forager.metrics.recorded import LEASE_LOSSES
+from forager.metrics.catalog import LEASE_LOSSES
 from forager.parsers.page_cache import PageCache
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.processes.control import Tick
 from forager.settings import Settings
-from forager.tasks.causes import Cause
 from forager.tasks.hints import StageHints
 from forager.tasks.rendering import RenderDecisions
-from forager.tasks.stages.attempt import Attempt, HeldTask, Stage, StageOfWorker, failed
+from forager.tasks.stages.attempt import Attempt, LeasedTask, Stage, StageOfWorker, failed
 from forager.tasks.stages.settle import commit_isolated, record, settle
-from forager.tasks.store.stages import lock_held
+from forager.tasks.store.stages import lock_leased
 
 log = get_logger("tasks")
 
 
 class StageResult(Protocol):
     @property
-    def task(self) -> HeldTask: ...
+    def task(self) -> LeasedTask: ...
 
     @property
     def attempt(self) -> Attempt: ...
@@ -82,6 +83,8 @@ class StageLoop(ABC, Generic[Result]):
         self._leases = worker.leases
         self._hints = hints
         self._running: dict[int, asyncio.Task[Result]] = {}
+        # how many of them each domain has
+        self._busy: Counter[int] = Counter()
         self._done: list[Result] = []
         self._oldest = 0.0
         self._next_look = 0.0
@@ -100,7 +103,7 @@ class StageLoop(ABC, Generic[Result]):
         """Whether a claim is worth its query."""
 
     @abstractmethod
-    def _work(self, task: HeldTask, plan: RolloutPlan) -> Coroutine[Any, Any, Result]:
+    def _work(self, task: LeasedTask, plan: RolloutPlan) -> Coroutine[Any, Any, Result]:
         """Work on one task. Never raises."""
 
     @abstractmethod
@@ -110,7 +113,7 @@ class StageLoop(ABC, Generic[Result]):
     def _stored(self, batch: Sequence[Result]) -> None:
         """Called when results are committed."""
 
-    def _freed(self, task: HeldTask) -> None:
+    def _freed(self, task: LeasedTask) -> None:
         """Called when a task is not in progress any more."""
 
     def _next_claim_at(self) -> float:
@@ -124,7 +127,7 @@ class StageLoop(ABC, Generic[Result]):
             while not self._stopping:
                 await self._commit_if_due()
                 await self._claim_if_useful()
-                await self._nap()
+                await self._wait_for_change()
             if self._running:
                 await asyncio.wait(self._running.values(), timeout=self.last_moment)
             await self._abandon()
@@ -149,7 +152,7 @@ class StageLoop(ABC, Generic[Result]):
         if task_id in self._running:
             self._running[task_id].cancel()
 
-    async def _nap(self) -> None:
+    async def _wait_for_change(self) -> None:
         if self._hints is not None:
             await self._hints.set_room(self._has_room())
         until = min(self._next_look, self._next_claim_at())
@@ -175,8 +178,8 @@ class StageLoop(ABC, Generic[Result]):
                 await self._claim(is_time)
 
     async def _take(
-        self, claim: Callable[[Connection], Awaitable[list[HeldTask]]]
-    ) -> list[HeldTask]:
+        self, claim: Callable[[Connection], Awaitable[list[LeasedTask]]]
+    ) -> list[LeasedTask]:
         """Claim tasks, and start them."""
         plan = await self._rollouts.current(self._database)
         async with self._leases.claiming:
@@ -185,11 +188,13 @@ class StageLoop(ABC, Generic[Result]):
         for task in tasks:
             work = asyncio.create_task(self._work(task, plan))
             self._running[task.id] = work
+            self._busy[task.domain_id] += 1
             work.add_done_callback(partial(self._arrived, task))
         return tasks
 
-    def _arrived(self, task: HeldTask, done: asyncio.Task[Result]) -> None:
+    def _arrived(self, task: LeasedTask, done: asyncio.Task[Result]) -> None:
         self._running.pop(task.id, None)
+        self._busy -= Counter([task.domain_id])
         self._freed(task)
         if done.cancelled():
             # taken away, or the worker stops: in both cases the table has the owner
@@ -225,7 +230,7 @@ class StageLoop(ABC, Generic[Result]):
 
     async def _write_together(self, batch: Sequence[Result]) -> None:
         async with self._database.transaction() as connection:
-            kept = await lock_held(connection, self._who, [result.task for result in batch])
+            kept = await lock_leased(connection, self._who, [result.task for result in batch])
             mine = [result for result in batch if result.task.id in kept]
             attempts = await self._store(connection, mine)
             settled = await settle(connection, self._who, attempts, self._settings)
@@ -247,7 +252,7 @@ class StageLoop(ABC, Generic[Result]):
         attempt = Attempt(task=seen.task, final_url=seen.final_url, duration_ms=seen.duration_ms)
         attempt = failed(attempt, cause, self._settings)
         async with self._database.transaction() as connection:
-            kept = await lock_held(connection, self._who, [result.task])
+            kept = await lock_leased(connection, self._who, [result.task])
             mine = [attempt] if kept else []
             settled = await settle(connection, self._who, mine, self._settings)
         record(self._who.stage, settled)
@@ -260,33 +265,33 @@ class TaskLeases:
         # locked during a claim: until its response has arrived, the held tasks are unknown
         self.claiming = asyncio.Lock()
         self.may_claim = True
-        self._held: dict[int, int] = {}
+        self._leased: dict[int, int] = {}
         self._since: dict[int, float] = {}
         self._has_settled = False
 
-    def add(self, tasks: Iterable[HeldTask]) -> None:
+    def add(self, tasks: Iterable[LeasedTask]) -> None:
         now = time.monotonic()
         for task in tasks:
-            self._held[task.id] = task.lease
+            self._leased[task.id] = task.lease
             self._since[task.id] = now
 
-    def remove(self, tasks: Iterable[HeldTask]) -> None:
+    def remove(self, tasks: Iterable[LeasedTask]) -> None:
         """Forget tasks, unless they have been claimed again since."""
         for task in tasks:
-            if self._held.get(task.id) == task.lease:
-                del self._held[task.id], self._since[task.id]
+            if self._leased.get(task.id) == task.lease:
+                del self._leased[task.id], self._since[task.id]
                 self._has_settled = True
 
-    def held(self) -> dict[int, int]:
+    def leased(self) -> dict[int, int]:
         """The leases by task."""
-        return dict(self._held)
+        return dict(self._leased)
 
     def tick(self) -> Tick:
         """Report progress: settled tasks, no held tasks, or a wait for storage.
 
         Killing a worker that waits for storage would spend a retry of every task it holds.
         """
-        progress = self._has_settled or not self._held or is_waiting_for_storage()
+        progress = self._has_settled or not self._leased or is_waiting_for_storage()
         self._has_settled = False
         oldest = min(self._since.values(), default=time.monotonic())
         return Tick(progress, busy_for=time.monotonic() - oldest)

@@ -9,24 +9,21 @@ from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.archive.deletion import growth_of
-from forager.archive.options import archive_options
-from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import in_thread
+from forager.archive.warc_record import ResponseRecord, pack
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response, agent_header
-from forager.render.records import pack_page
+from forager.render.archive_records import pack_page
 from forager.settings import Settings
 from forager.tasks.hints import send_hints
 from forager.tasks.rendering import RenderedDownload
-from forager.tasks.stages.attempt import Attempt, HeldTask
+from forager.tasks.stages.attempt import Attempt, LeasedTask
 from forager.tasks.stages.settle import retry_until_stored
 from forager.tasks.store.stages import mark_downloaded
-
-MAX_VALIDATOR = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class Download:
     needs_browser: bool = False
 
     @property
-    def task(self) -> HeldTask:
+    def task(self) -> LeasedTask:
         return self.attempt.task
 
     @property
@@ -89,8 +86,8 @@ class PageArchive:
             connection,
             ids,
             refs,
-            [_validator(response, "ETag") for _, response, _ in pages],
-            [_validator(response, "Last-Modified") for _, response, _ in pages],
+            [response.validator("ETag") for _, response, _ in pages],
+            [response.validator("Last-Modified") for _, response, _ in pages],
         )
         await send_hints(connection, self._settings, ids)
 
@@ -103,13 +100,6 @@ class PageArchive:
             # commits are sequential: nothing will refer to the previous one any more
             await archive_store.close_segments_of(connection, self._worker_id, but=names[-1])
         self._segment = names[-1]
-
-
-def _validator(response: Response, name: str) -> str | None:
-    """A header that can be sent back unchanged."""
-    value = response.headers.get(name, "")
-    usable = value.isascii() and value.isprintable() and len(value) <= MAX_VALIDATOR
-    return value if value and usable else None
 
 
 def _packed(downloads: Sequence[Download]) -> list[bytes]:
@@ -139,17 +129,9 @@ def _record(response: Response) -> ResponseRecord:
 
 
 def _archive_writer(database: Database, settings: Settings, worker_id: UUID) -> ArchiveWriter:
-    options = archive_options(settings)
-
     async def register(name: str) -> None:
         await database.run(archive_store.register_segment, name, None, worker_id=worker_id)
 
-    return ArchiveWriter(
-        options.open(),
-        # a worker ID is used once, so that no lease is needed
-        owner=f"worker-{worker_id.hex}",
-        lease=0,
-        register=register,
-        info={"http-header-user-agent": agent_header(settings)},
-        segment_limit=options.segment_bytes,
-    )
+    # a worker ID is used once, so that no lease is needed
+    owner, agent = f"worker-{worker_id.hex}", agent_header(settings)
+    return ArchiveWriter.of(settings, owner, 0, register, user_agent=agent)

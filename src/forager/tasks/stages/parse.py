@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
-from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
+from forager.archive.warc_record import ArchiveError
 from forager.db.database import Connection
 from forager.errors import ErrorKind, NotFound
+from forager.failures.cause import Cause, cause_of, one_line
+from forager.failures.store import insert_errors
 from forager.parsers.breakers import ParserBreakers
-from forager.parsers.page_cache import Page, archived_page
-from forager.parsers.reading import Parsed, Reading, ReadingPool
+from forager.parsers.page_cache import CachedPage, archived_page
+from forager.parsers.reading import Parsed, ReadingPool, VersionReadings
 from forager.parsers.rollouts import RolloutPlan
 from forager.parsers.trials import Trials
-from forager.products.content import NAME_LENGTH, SKU_LENGTH, line
+from forager.products.identity import identity_of
 from forager.products.learned_places import LearnedPlaces
-from forager.products.visit import is_holding
-from forager.products.writer import ReadPage, Written, write_pages
+from forager.products.visit import has_unconfirmed
+from forager.products.writer import ParsedPage, Written, write_pages
 from forager.settings.crawling import RenderMode
-from forager.tasks.alarms import Doubt, ReadName, hold_same_pages
-from forager.tasks.causes import Cause, cause_of, one_line
+from forager.tasks.alarms import ReadName, WithheldResult, hold_same_pages
 from forager.tasks.hints import StageHints
 from forager.tasks.rendering import mode_of
 from forager.tasks.schedule import Completion, complete_tasks, revisit_offers
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, failed
+from forager.tasks.stages.attempt import Attempt, LeasedTask, Stage, TaskOutcome, failed
 from forager.tasks.stages.download import read_by
 from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.store import claims, dead_letters
@@ -37,6 +38,8 @@ from forager.tasks.store import stages as store
 
 # pages in progress or waiting, per process
 PER_PROCESS = 32
+# a domain has about one part in this many of them
+SHARES = 4
 # others leave a page this long to the worker that downloaded it and has it in memory
 LEFT_TO_OTHERS = 1.0
 GOOD = frozenset({"ok", "suspect"})
@@ -46,9 +49,9 @@ GOOD = frozenset({"ok", "suspect"})
 class ReadTask:
     """One page that was read, or why it was not."""
 
-    task: HeldTask
+    task: LeasedTask
     duration_ms: int
-    reading: Reading | None = None
+    reading: VersionReadings | None = None
     final_url: str | None = None
     cause: Cause | None = None
     rendered: bool = False
@@ -78,6 +81,7 @@ class ParseStage(StageLoop[ReadTask]):
         self._places = LearnedPlaces(worker.database)
         self._storage = archive_options(worker.settings).open()
         self._limit = PER_PROCESS * pool.processes
+        self._share = self._limit // SHARES
         self._others_may_wait = False
 
     # --- claiming --------------------------------------------------------------------------
@@ -92,7 +96,8 @@ class ParseStage(StageLoop[ReadTask]):
         """Claim tasks whose pages are in memory; once per interval, those that others left."""
         if not self._has_room():
             return
-        own = self._cache.task_ids(self._room())
+        full, share = self._full_domains(), min(self._room(), self._share)
+        own = self._cache.task_ids(share, besides=full)
         claimed = await self._claim_downloaded(own)
         # held, withdrawn or claimed by another worker, which reads the archive
         self._cache.forget([task_id for task_id in own if task_id not in claimed])
@@ -101,8 +106,15 @@ class ParseStage(StageLoop[ReadTask]):
         if self._hints is not None:
             await self._claim_hinted(self._hints)
         elif is_time or self._others_may_wait:
-            room = self._room()
-            self._others_may_wait = len(await self._claim_downloaded(None)) == room
+            share = min(self._room(), self._share)
+            left = await self._claim_downloaded(None, besides=full, limit=share)
+            self._others_may_wait = len(left) == share
+        if len(own) >= share or self._others_may_wait:
+            self.wake()
+
+    def _full_domains(self) -> list[int]:
+        """Domains that have their share: a slow parser must leave room for others."""
+        return [domain for domain, pages in self._busy.items() if pages >= self._share]
 
     async def _claim_hinted(self, hints: StageHints) -> None:
         if not hints:
@@ -112,7 +124,13 @@ class ParseStage(StageLoop[ReadTask]):
         # tasks that could not be claimed need no further attempt
         await hints.end_claim(named, has_room=self._has_room())
 
-    async def _claim_downloaded(self, among: Sequence[int] | None) -> set[int]:
+    async def _claim_downloaded(
+        self,
+        among: Sequence[int] | None,
+        *,
+        besides: Sequence[int] = (),
+        limit: int | None = None,
+    ) -> set[int]:
         """Claim `among` these, or any that others have left; returns their ids."""
         if among == []:
             return set()
@@ -120,21 +138,22 @@ class ParseStage(StageLoop[ReadTask]):
             lambda connection: claims.claim_downloaded(
                 connection,
                 self._who.worker_id,
-                limit=self._room(),
+                limit=self._room() if limit is None else limit,
                 among=among,
+                besides=besides,
                 waited=LEFT_TO_OTHERS,
                 region=self._settings.region,
             )
         )
         return {task.id for task in tasks}
 
-    def _work(self, task: HeldTask, plan: RolloutPlan) -> Coroutine[Any, Any, ReadTask]:
+    def _work(self, task: LeasedTask, plan: RolloutPlan) -> Coroutine[Any, Any, ReadTask]:
         page = None if task.ref is None else self._cache.take(task.id, task.ref)
         return self._read(task, page, plan)
 
     # --- one page --------------------------------------------------------------------------
 
-    async def _read(self, task: HeldTask, page: Page | None, plan: RolloutPlan) -> ReadTask:
+    async def _read(self, task: LeasedTask, page: CachedPage | None, plan: RolloutPlan) -> ReadTask:
         started = time.monotonic()
         read = ReadTask(task, 0)
         try:
@@ -155,43 +174,52 @@ class ParseStage(StageLoop[ReadTask]):
                     needs_browser=needed,
                 )
         except (ArchiveError, NotFound) as error:
-            words = one_line(f"the archived page cannot be read: {error.message}")
-            read = replace(read, cause=Cause(ErrorKind.INTERNAL, words))
+            message = one_line(f"the archived page cannot be read: {error.message}")
+            read = replace(read, cause=Cause(ErrorKind.INTERNAL, message))
         except Exception as error:  # a fault of ours must not take the other pages with it
             read = replace(read, cause=cause_of(error))
         return replace(read, duration_ms=int((time.monotonic() - started) * 1000))
 
-    async def _read_by_plan(self, task: HeldTask, page: Page, plan: RolloutPlan) -> Reading:
+    async def _read_by_plan(
+        self, task: LeasedTask, page: CachedPage, plan: RolloutPlan
+    ) -> VersionReadings:
         """Parse with the active version and the canary, which cannot affect the active result."""
         active, canary = plan.versions_for(task.id)
         parsed = await self._breakers.read(page, active)
         if canary is None:
-            return Reading(parsed, None)
+            return VersionReadings(parsed, None)
         tried = await self._trials.read(page, plan, active, canary, to_blame=not parsed.broke)
-        return Reading(parsed, tried)
+        return VersionReadings(parsed, tried)
 
     # --- committing ------------------------------------------------------------------------
 
     async def _store(self, connection: Connection, batch: Sequence[ReadTask]) -> list[Attempt]:
         complete = [read for read in batch if not read.needs_browser]
-        held = await self._held(connection, complete)
-        believed = [read for read in complete if read.task.id not in held]
+        withheld = await self._withheld(connection, complete)
+        believed = [read for read in complete if read.task.id not in withheld]
         written = await self._write_products(connection, believed)
         await self._complete(connection, batch, written)
         await self._learn(connection, batch)
+        if broken := [each for read in believed for each in _field_errors(read)]:
+            await insert_errors(connection, Stage.PARSE.value, broken)
         return [
-            self._attempt(read, written.get(read.task.id), held.get(read.task.id)) for read in batch
+            self._attempt(read, written.get(read.task.id), withheld.get(read.task.id))
+            for read in batch
         ]
 
-    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, Doubt]:
+    async def _withheld(
+        self, connection: Connection, batch: Sequence[ReadTask]
+    ) -> dict[int, WithheldResult]:
         """Pages that suddenly show another product."""
-        products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
         names = [
-            ReadName(task, name, line(p.sku, SKU_LENGTH))
-            for task, p in products
-            if p is not None and (name := line(p.name, NAME_LENGTH))
+            ReadName(read.task, identity, read.final_url)
+            for read in batch
+            if read.reading is not None
+            # a name that its parser could not read does not tell products apart
+            and "name" not in read.reading.active.withheld
+            and (identity := identity_of(read.reading.active.product)) is not None
         ]
-        return await hold_same_pages(connection, names) if names else {}
+        return await hold_same_pages(connection, names, self._settings) if names else {}
 
     async def _write_products(
         self, connection: Connection, batch: Sequence[ReadTask]
@@ -206,20 +234,26 @@ class ParseStage(StageLoop[ReadTask]):
         answers = await write_pages(connection, [*active, *canary], settings=self._settings)
         written = {answer.task_id: answer for answer in answers[: len(active)]}
         # a price that waits for confirmation must be read from a complete response
-        held = sorted(id_ for id_, answer in written.items() if is_holding(answer.problems))
-        if held:
-            await store.forget_validators(connection, held)
+        unconfirmed = sorted(
+            id_ for id_, answer in written.items() if has_unconfirmed(answer.problems)
+        )
+        if unconfirmed:
+            await store.forget_validators(connection, unconfirmed)
         return written
 
-    def _attempt(self, read: ReadTask, written: Written | None, held: Doubt | None) -> Attempt:
-        if held:
-            return replace(read.attempt, outcome=held[0], cause=held[1])
+    def _attempt(
+        self, read: ReadTask, written: Written | None, withheld: WithheldResult | None
+    ) -> Attempt:
+        if withheld:
+            return replace(read.attempt, outcome=withheld[0], cause=withheld[1])
         if read.reading is None and read.cause is None:
-            words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
-            return replace(read.attempt, outcome=Outcome.RESTED, cause=words)
+            deferred = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
+            return replace(read.attempt, outcome=TaskOutcome.DEFERRED, cause=deferred)
         if read.needs_browser:
-            words = Cause(ErrorKind.RENDER, "no price in the static response: it is rendered next")
-            return replace(read.attempt, outcome=Outcome.RESTED, cause=words)
+            deferred = Cause(
+                ErrorKind.RENDER, "no price in the static response: it is rendered next"
+            )
+            return replace(read.attempt, outcome=TaskOutcome.DEFERRED, cause=deferred)
         cause = read.cause or _cause(read, written)
         return read.attempt if cause is None else failed(read.attempt, cause, self._settings)
 
@@ -260,10 +294,10 @@ async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> se
     return await archive_store.lock_segments(connection, sorted(names)) if names else set()
 
 
-def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> ReadPage:
+def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> ParsedPage:
     task = read.task
     ref: ArchiveRef | None = task.ref if task.segment in lasting else None
-    return ReadPage.of(
+    return ParsedPage.of(
         parsed,
         task_id=task.id,
         domain_id=task.domain_id,
@@ -286,8 +320,16 @@ def _cause(read: ReadTask, written: Written | None) -> Cause | None:
     broke = read.reading is not None and read.reading.active.product is None
     kind = ErrorKind.PARSE if broke else ErrorKind.VALIDATION
     trace = read.reading.active.stack_trace if read.reading is not None else None
-    words = one_line(written.reason or "the page has no product")
-    return Cause(kind, words, stack_trace=trace)
+    message = one_line(written.reason or "the page has no product")
+    return Cause(kind, message, stack_trace=trace)
+
+
+def _field_errors(read: ReadTask) -> Iterator[Attempt]:
+    """The errors of a parser's fields on a page whose other fields were stored."""
+    for problem in read.reading.active.problems if read.reading is not None else ():
+        words = one_line(f"{problem.field}: {problem.message}")
+        cause = Cause(ErrorKind.PARSE, words, stack_trace=problem.stack_trace)
+        yield replace(read.attempt, cause=cause)
 
 
 def _version(read: ReadTask) -> str | None:

@@ -7,41 +7,41 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from forager.archive.record import ArchiveError
+from forager.archive.warc_record import ArchiveError
 from forager.db.database import Connection
 from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
-from forager.errors import ErrorKind, Retry, StatementTimedOut
+from forager.errors import ErrorKind, Retry, StatementTimedOut, error_text
+from forager.failures.cause import Cause, cause_of, one_line
+from forager.failures.store import insert_errors
 from forager.logs import get_logger
-from forager.metrics.recorded import DOWNLOADS, ERRORS, PARSES
+from forager.metrics.catalog import DOWNLOADS, ERRORS, PARSES
 from forager.settings import Settings
 from forager.tasks.alarms import GONE, hold_suspicious, withdraw
-from forager.tasks.causes import Cause, cause_of, one_line
-from forager.tasks.lifecycle import DOUBT, FAIL, MISS, POSTPONE, RECOVER, RETRY_LATER
+from forager.tasks.lifecycle import FAIL, MISS, POSTPONE, RECOVER, RETRY_LATER, WITHHOLD
 from forager.tasks.schedule import intervals_of
-from forager.tasks.stages.attempt import Attempt, Outcome, Stage, StageOfWorker
+from forager.tasks.stages.attempt import Attempt, Stage, StageOfWorker, TaskOutcome
 from forager.tasks.store import alarms as alarm_store
 from forager.tasks.store import dead_letters
 from forager.tasks.store import stages as store
-from forager.tasks.store.errors import insert_errors
 
 log = get_logger("tasks")
 
-_HELD_FOR = 3600.0
+_WITHHELD_FOR = 3600.0
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 # the moves of attempts that do not complete their stage
 MOVE_AFTER = {
-    Outcome.RETRY: RETRY_LATER,
-    Outcome.RESTED: POSTPONE,
-    Outcome.MISSED: MISS,
-    Outcome.HELD: DOUBT,
-    Outcome.FAILED: FAIL,
-    Outcome.LOST: RECOVER,
+    TaskOutcome.RETRY: RETRY_LATER,
+    TaskOutcome.DEFERRED: POSTPONE,
+    TaskOutcome.MISSED: MISS,
+    TaskOutcome.WITHHELD: WITHHOLD,
+    TaskOutcome.FAILED: FAIL,
+    TaskOutcome.LOST: RECOVER,
 }
-_ERRORS = frozenset(MOVE_AFTER) - {Outcome.RESTED}
+_ERRORS = frozenset(MOVE_AFTER) - {TaskOutcome.DEFERRED}
 
 
 async def settle(
@@ -60,12 +60,12 @@ async def settle(
     for outcome, move in MOVE_AFTER.items():
         if ended := _ended(attempts, outcome):
             await store.move(connection, move, ended)
-    if held := _ended(attempts, Outcome.HELD):
-        await store.forget_validators(connection, [attempt.task.id for attempt in held])
-    if failed := _ended(attempts, Outcome.FAILED):
+    if withheld := _ended(attempts, TaskOutcome.WITHHELD):
+        await store.forget_validators(connection, [attempt.task.id for attempt in withheld])
+    if failed := _ended(attempts, TaskOutcome.FAILED):
         await dead_letters.insert_letters(connection, who.stage, failed)
     if errors := _ended(attempts, *_ERRORS):
-        await insert_errors(connection, who.stage, errors)
+        await insert_errors(connection, who.stage.value, errors)
     await store.insert_attempts(connection, who, attempts)
     await _withdraw_gone(connection, attempts, settings)
     return attempts
@@ -78,7 +78,7 @@ async def _with_intervals(
 
     A domain that responds with challenges is visited again soon after its pause.
     """
-    longest = {Outcome.MISSED: float("inf"), Outcome.HELD: _HELD_FOR}
+    longest = {TaskOutcome.MISSED: float("inf"), TaskOutcome.WITHHELD: _WITHHELD_FOR}
     ids = [attempt.task.id for attempt in attempts if attempt.outcome in longest]
     every = await intervals_of(connection, ids, settings) if ids else {}
     return [
@@ -93,12 +93,12 @@ async def _with_missed(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> list[Attempt]:
     """Turn failures that are not final yet into missed visits."""
-    failed = _ended(attempts, Outcome.FAILED)
+    failed = _ended(attempts, TaskOutcome.FAILED)
     if not failed:
         return list(attempts)
     failing = await store.select_failing(connection, [attempt.task.id for attempt in failed])
     missed = {a.task.id for a in failed if _is_missed(a, failing.get(a.task.id), settings)}
-    return [replace(a, outcome=Outcome.MISSED) if a.task.id in missed else a for a in attempts]
+    return [replace(a, outcome=TaskOutcome.MISSED) if a.task.id in missed else a for a in attempts]
 
 
 def _is_missed(attempt: Attempt, failing: store.FailingTask | None, settings: Settings) -> bool:
@@ -118,7 +118,7 @@ async def _withdraw_gone(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> None:
     """Discontinue products whose pages are gone, once enough visits have confirmed it."""
-    failed = _ended(attempts, Outcome.MISSED, Outcome.FAILED)
+    failed = _ended(attempts, TaskOutcome.MISSED, TaskOutcome.FAILED)
     ids = [attempt.task.id for attempt in failed if attempt.http_status in GONE]
     if ids:
         gone = await alarm_store.select_gone(
@@ -128,7 +128,7 @@ async def _withdraw_gone(
         await store.forget_validators(connection, gone)
 
 
-def _ended(attempts: Iterable[Attempt], *outcomes: Outcome) -> list[Attempt]:
+def _ended(attempts: Iterable[Attempt], *outcomes: TaskOutcome) -> list[Attempt]:
     return [attempt for attempt in attempts if attempt.outcome in outcomes]
 
 
@@ -158,7 +158,9 @@ async def commit_isolated(
 def refusal(error: Exception) -> Cause:
     """The cause for a result that was not written: its content, or a bug."""
     if isinstance(error, REFUSALS):
-        return Cause(ErrorKind.VALIDATION, one_line(f"the database refuses it: {error}"))
+        return Cause(
+            ErrorKind.VALIDATION, one_line(f"the database refuses it: {error_text(error)}")
+        )
     return cause_of(error)
 
 

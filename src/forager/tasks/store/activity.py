@@ -21,24 +21,12 @@ class Attempts:
     ago: int
     ended: float
     failed: float
-    # attempts after which the task did not wait any more
-    settled: float
     is_estimated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
-    """Of the tasks settled `ago` minutes ago, the share that had been due since `due_ago`."""
-
-    ago: int
-    due_ago: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingCount:
     state: str
-    due_ago: int
     count: int
     oldest: datetime
 
@@ -46,9 +34,6 @@ class Waiting:
 # withdrawn and postponed visits are no attempts, and lost ones continue
 _IS_ATTEMPT: LiteralString = "outcome NOT IN ('rested', 'withdrawn')"
 _IS_FAILED: LiteralString = "outcome IN ('retry', 'missed', 'failed', 'lost')"
-_IS_SETTLED: LiteralString = f"""
-    {_IS_ATTEMPT} AND outcome <> 'lost' AND (stage = 'parse' OR outcome <> 'ok')
-"""
 _MINUTES: LiteralString = """
     SELECT ago, now() - (ago + 1) * interval '1 minute' AS since,
            now() - ago * interval '1 minute' AS until
@@ -64,15 +49,14 @@ async def sample_attempts(connection: Connection, *, minutes: int, sample: int) 
     return await Rows(connection, Attempts).all(
         f"""
         SELECT m.ago, s.ended * w.weight AS ended, s.failed * w.weight AS failed,
-               s.settled * w.weight AS settled, w.weight > 1 AS is_estimated
+               w.weight > 1 AS is_estimated
           FROM ({_MINUTES}) AS m
          CROSS JOIN LATERAL (
             SELECT count(*) AS rows, min(id) AS first_id,
                    count(*) FILTER (WHERE {_IS_ATTEMPT}) AS ended,
-                   count(*) FILTER (WHERE {_IS_FAILED}) AS failed,
-                   count(*) FILTER (WHERE {_IS_SETTLED}) AS settled
+                   count(*) FILTER (WHERE {_IS_FAILED}) AS failed
               FROM (
-                SELECT id, stage, outcome
+                SELECT id, outcome
                   FROM task_attempts
                  WHERE finished_at > m.since AND finished_at <= m.until
                  ORDER BY finished_at
@@ -96,30 +80,6 @@ async def sample_attempts(connection: Connection, *, minutes: int, sample: int) 
     )
 
 
-async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> list[Waited]:
-    """When the tasks settled in the last minutes had become due, from a sample."""
-    return await Rows(connection, Waited).all(
-        f"""
-        SELECT m.ago,
-               -- unknown for a task that was visited again since then: it counts as not waiting
-               least(%(minutes)s, floor(date_part('epoch', now()
-                     - least(t.scheduled_at, a.finished_at)) / 60))::int AS due_ago,
-               (count(*) / sum(count(*)) OVER (PARTITION BY m.ago))::float8 AS share
-          FROM ({_MINUTES}) AS m
-         CROSS JOIN LATERAL (
-            SELECT task_id, finished_at
-              FROM task_attempts
-             WHERE finished_at > m.since AND finished_at <= m.until AND {_IS_SETTLED}
-             ORDER BY finished_at
-             LIMIT %(sample)s
-         ) AS a
-          LEFT JOIN crawl_tasks t ON t.id = a.task_id
-         GROUP BY 1, 2
-        """,
-        {"minutes": minutes, "sample": sample},
-    )
-
-
 _WAITING: LiteralString = " UNION ALL ".join(
     f"""
     (SELECT '{status}' AS status, scheduled_at
@@ -129,27 +89,21 @@ _WAITING: LiteralString = " UNION ALL ".join(
 )
 
 
-async def count_waiting(connection: Connection, *, minutes: int, most: int) -> list[Waiting]:
-    """Waiting tasks by state and by the minute in which they became due; at most `most` each.
+async def count_waiting(connection: Connection, *, most: int) -> list[WaitingCount]:
+    """Waiting tasks by state, at most `most` of each status.
 
     Tasks that are not due yet are `later`, because they count toward the limit.
     """
-    return await Rows(connection, Waiting).all(
+    return await Rows(connection, WaitingCount).all(
         f"""
-        SELECT CASE WHEN status <> 'pending' THEN status WHEN minute < now() THEN 'due'
+        SELECT CASE WHEN status <> 'pending' THEN status WHEN scheduled_at < now() THEN 'due'
                     ELSE 'later' END AS state,
-               greatest(0, date_part('epoch', now() - minute) / 60 - 1)::int AS due_ago,
-               count, oldest
-          FROM (
-            -- the minute that it became due in, counted back from now
-            SELECT status, count(*)::int AS count, min(scheduled_at) AS oldest,
-                   date_bin('1 minute', greatest(scheduled_at,
-                            now() - (%(minutes)s + 1) * interval '1 minute'), now()) AS minute
-              FROM ({_WAITING}) AS waiting
-             GROUP BY status, minute
-          ) AS counted
+               count(*)::int AS count,
+               min(scheduled_at) AS oldest
+          FROM ({_WAITING}) AS waiting
+         GROUP BY 1
         """,
-        {"minutes": minutes, "most": most},
+        {"most": most},
     )
 
 
@@ -202,7 +156,7 @@ async def count_by_status(connection: Connection) -> dict[str, int]:
     )
 
 
-async def count_held(connection: Connection) -> tuple[str | None, int, int]:
+async def count_holds(connection: Connection) -> tuple[str | None, int, int]:
     """The hold of all tasks, and the numbers of held domains and tasks."""
     return await Tuples(connection, tuple[str | None, int, int]).one(
         """

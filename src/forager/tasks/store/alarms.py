@@ -86,7 +86,7 @@ async def select_alarms(connection: Connection) -> list[DomainAlarm]:
     )
 
 
-async def select_held_tasks(connection: Connection, domain_id: int, *, gone: bool) -> list[int]:
+async def select_withheld_tasks(connection: Connection, domain_id: int, *, gone: bool) -> list[int]:
     """Tasks of a domain whose last visit was held; with `gone`, all whose page is missing."""
     return await Values(connection).all(
         """
@@ -127,7 +127,7 @@ async def select_last_messages(connection: Connection, task_ids: Sequence[int]) 
     )
 
 
-async def discard_held(connection: Connection, domain_id: int) -> None:
+async def discard_withheld(connection: Connection, domain_id: int) -> None:
     """Log that the last results of tasks were discarded, where they were held.
 
     A task that is being visited again has a newer attempt of the other stage.

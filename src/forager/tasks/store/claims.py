@@ -10,11 +10,11 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-from forager.fetch.budgets.store import LEAD
+from forager.fetch.budgets.store import BLOCKED_UNTIL, LEAD, SLOT_IS_STRAY
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.jobs.store.reads import renderer_is_there
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
-from forager.tasks.stages.attempt import HeldTask
+from forager.tasks.stages.attempt import LeasedTask
 
 PRIORITIES = range(1, 11)
 _LAST_ID = 2**63 - 1
@@ -43,7 +43,7 @@ WANTS_BROWSER: LiteralString = """
 """
 RENDERER_IS_THERE = renderer_is_there("tasks")
 
-NOTHING_IS_HELD: LiteralString = """
+NOTHING_IS_ON_HOLD: LiteralString = """
     NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
 """
 
@@ -53,8 +53,8 @@ IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_
 
 # a task that waits for its host inside a worker would keep others from being downloaded
 SLOT_IS_NEAR: LiteralString = f"""
-    (d.per_proxy_only OR d.next_slot_at <= now() + {LEAD} * interval '1 second')
-    AND coalesce(d.blocked_until <= now() + {LEAD} * interval '1 second', true)
+    (d.per_proxy_only OR d.next_slot_at <= now() + {LEAD} * interval '1 second' OR {SLOT_IS_STRAY})
+    AND coalesce({BLOCKED_UNTIL} <= now() + {LEAD} * interval '1 second', true)
 """
 
 
@@ -73,7 +73,7 @@ ROOM: LiteralString = """
 """
 
 MAY_START: LiteralString = f"""
-    d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
+    d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(throttled)s)
     AND {SLOT_IS_NEAR} AND {IN_REGION} AND {HAS_PROXY} AND {ROOM} > 0
 """
 
@@ -122,7 +122,7 @@ _IN_TURN: LiteralString = f"""
            )
         OFFSET 0
      ) AS d
-     WHERE {NOTHING_IS_HELD} AND {IS_REGISTERED}
+     WHERE {NOTHING_IS_ON_HOLD} AND {IS_REGISTERED}
      LIMIT {_LIMIT}
 """
 
@@ -145,7 +145,7 @@ _NAMED: LiteralString = f"""
       FROM crawl_tasks t
       JOIN domains d ON d.id = t.domain_id
      WHERE t.id = ANY(%(among)s) AND {_IS_FREE} AND {MAY_START}
-       AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+       AND {NOTHING_IS_ON_HOLD} AND {IS_REGISTERED}
 """
 
 
@@ -155,7 +155,7 @@ async def claim_queued(
     *,
     limit: int,
     busy: Mapping[int, int],
-    resting: Sequence[int],
+    throttled: Sequence[int],
     concurrency: int,
     rooms: Mapping[int, int] | None = None,
     among: Sequence[int] | None = None,
@@ -163,18 +163,18 @@ async def claim_queued(
     region: str | None = None,
     task_proxies: bool = False,
     render_room: int = 0,
-) -> list[HeldTask]:
+) -> list[LeasedTask]:
     """Claim queued tasks whose host has a slot soon, round-robin over the domains.
 
     A domain gets no more tasks than its concurrency allows beside the `busy` ones, and than it has
     slots for within a second: `rooms` has that number for domains in use, others get one task;
     without `rooms`, only the concurrency counts.
-    `concurrency` and `task_proxies` are the defaults of domains; `resting` domains are skipped.
+    `concurrency` and `task_proxies` are the defaults of domains; `throttled` domains are skipped.
     `among`: only these tasks; otherwise the claim starts with the domain `after` this one.
     `render_room`: the number of tasks that may need a browser.
     """
     candidates = _OF_HOSTS_IN_TURN if among is None else _NAMED
-    return await Rows(connection, HeldTask).all(
+    return await Rows(connection, LeasedTask).all(
         f"""
         WITH numbered AS (
             SELECT c.*,
@@ -210,7 +210,7 @@ async def claim_queued(
             "limit": limit,
             "busy": Jsonb({str(domain_id): tasks for domain_id, tasks in busy.items()}),
             "rooms": Jsonb({str(domain_id): tasks for domain_id, tasks in (rooms or {}).items()}),
-            "resting": list(resting),
+            "throttled": list(throttled),
             "other_room": concurrency if rooms is None else 1,
             "concurrency": concurrency,
             "priorities": [priority for priority in PRIORITIES for _ in range(2)],
@@ -238,22 +238,27 @@ async def claim_downloaded(
     limit: int,
     among: Sequence[int] | None = None,
     waited: float = 0.0,
+    besides: Sequence[int] = (),
     region: str | None = None,
-) -> list[HeldTask]:
-    """Claim downloaded tasks: `among` these, or any that `waited` this many seconds."""
+) -> list[LeasedTask]:
+    """Claim downloaded tasks: `among` these, or any that `waited` this many seconds.
+
+    The latter not of the domains in `besides`.
+    """
     chosen: LiteralString = (
         "t.updated_at <= now() - %(waited)s * interval '1 second'"
+        " AND NOT t.domain_id = ANY(%(besides)s)"
         if among is None
         else "t.id = ANY(%(among)s)"
     )
-    return await Rows(connection, HeldTask).all(
+    return await Rows(connection, LeasedTask).all(
         f"""
         WITH locked AS MATERIALIZED (
             SELECT t.id
               FROM crawl_tasks t
               JOIN domains d ON d.id = t.domain_id AND d.task_hold IS NULL
              WHERE t.status = 'downloaded' AND t.hold IS NULL AND {chosen} AND {IN_REGION}
-               AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+               AND {NOTHING_IS_ON_HOLD} AND {IS_REGISTERED}
              ORDER BY t.priority, t.scheduled_at, t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -269,6 +274,7 @@ async def claim_downloaded(
             "limit": limit,
             "among": None if among is None else list(among),
             "waited": waited,
+            "besides": list(besides),
             "region": region,
         },
     )

@@ -9,9 +9,9 @@ from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
+from forager.failures.store import FAILED_ATTEMPTS, failure_columns
 from forager.tasks.lifecycle import RETRY
 from forager.tasks.stages.attempt import Attempt, Stage
-from forager.tasks.store.errors import FAILED_ATTEMPTS, failure_columns
 from forager.tasks.task import CHANNEL
 
 

@@ -11,7 +11,7 @@ from psycopg.rows import kwargs_row
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.fetch.budgets.store import SLOW_NOW
+from forager.fetch.budgets.store import BLOCKED_UNTIL, SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
@@ -43,11 +43,12 @@ _CONDITIONS: dict[str, LiteralString] = {
     "held": """(t.hold IS NOT NULL
                 OR t.domain_id IN (SELECT id FROM domains WHERE task_hold IS NOT NULL)
                 OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)) = %(held)s""",
+    "failing": "(t.failing_since IS NOT NULL OR t.status = 'failed')",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TaskConditions:
     """Conditions that can keep a task from running, besides the task itself."""
 
     now: datetime
@@ -86,6 +87,7 @@ def _where(
         "url": selection.like(),
         "due": selection.due or None,
         "held": selection.held,
+        "failing": selection.failing or None,
     }
     named = {name: value for name, value in values.items() if value is not None}
     conditions: LiteralString = " AND ".join(_CONDITIONS[name] for name in named)
@@ -113,6 +115,16 @@ async def select_tasks(
         {**values, "before": 2**63 - 1 if before is None else before, "limit": limit},
     )
     return await cursor.fetchall()
+
+
+async def count_by_status(
+    connection: Connection, selection: Selection, *, domain_ids: Sequence[int] | None
+) -> dict[str, int]:
+    """The tasks of a selection by state."""
+    where, values = _where(selection, domain_ids)
+    return await Tuples(connection).as_dict(
+        f"SELECT t.status, count(*) FROM crawl_tasks t WHERE {where} GROUP BY 1", values
+    )
 
 
 async def select_ids(
@@ -160,14 +172,14 @@ async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) ->
 
 async def select_surroundings(
     connection: Connection, task: Task, most: int, *, stale_after: float, task_proxies: bool
-) -> Surroundings:
+) -> TaskConditions:
     """`ahead`: due tasks of its domain that come first, counted up to `most`."""
-    return await Rows(connection, Surroundings).one(
+    return await Rows(connection, TaskConditions).one(
         f"""
         SELECT now() AS now,
                c.ticked_at,
                d.is_active,
-               CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
+               CASE WHEN {BLOCKED_UNTIL} > now() THEN d.blocked_until END AS blocked_until,
                d.crawl_delay_seconds::float8 AS crawl_delay,
                {SLOW_NOW} AS slow_delay,
                d.crawl_frequency AS domain_frequency,

@@ -10,7 +10,7 @@ from uuid import UUID
 from forager.db.database import Connection
 from forager.db.retention import OldRows
 from forager.db.rows import RowArrays, Rows, Values
-from forager.tasks.stages.attempt import HeldTask
+from forager.tasks.stages.attempt import LeasedTask
 from forager.tasks.store.claims import COLUMNS
 
 
@@ -25,7 +25,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrphanedTask(HeldTask):
+class OrphanedTask(LeasedTask):
     """A task of a dead worker."""
 
     worker_id: UUID
@@ -98,7 +98,6 @@ async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> 
 
 OLD_ROWS = (
     OldRows.by_time("task_attempts", "finished_at"),
-    OldRows.by_time("error_logs", "occurred_at"),
     OldRows.by_time("extractions", "created_at"),
     # open letters are kept until they are resolved
     OldRows.by_time("dead_letters", "resolved_at"),

@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.fetch.budgets.store import SLOW_NOW
+from forager.fetch.budgets.store import BLOCKED_UNTIL, SLOT_IS_STRAY, SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
 from forager.tasks.store.claims import WANTS_BROWSER, exists_renderer
@@ -67,9 +67,9 @@ async def withdraw_queued(connection: Connection, window: float) -> int:
                     OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
                     OR t.domain_id IN (
                         SELECT id
-                          FROM domains
+                          FROM domains d
                          WHERE task_hold IS NOT NULL OR NOT is_active
-                            OR blocked_until > now() + %s * interval '1 second'
+                            OR {BLOCKED_UNTIL} > now() + %s * interval '1 second'
                     ))
                FOR NO KEY UPDATE OF t SKIP LOCKED
         )
@@ -129,9 +129,9 @@ SELECT d.id,
        d.use_proxies,
        d.region,
        d.is_active,
-       d.task_hold IS NOT NULL OR c.hold IS NOT NULL AS is_held,
-       {_SECONDS_TO.format("d.blocked_until")} AS blocked_for,
-       {_SECONDS_TO.format("d.next_slot_at")} AS slot_in,
+       d.task_hold IS NOT NULL OR c.hold IS NOT NULL AS is_on_hold,
+       {_SECONDS_TO.format(BLOCKED_UNTIL)} AS blocked_for,
+       CASE WHEN {SLOT_IS_STRAY} THEN 0 ELSE {_SECONDS_TO.format("d.next_slot_at")} END AS slot_in,
        coalesce(busy.queued, 0) AS queued,
        coalesce(busy.crawling, 0) AS crawling,
        listed.priorities

@@ -12,10 +12,10 @@ from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.tasks.lifecycle import COMPLETE, RELEASE, STORE_PAGE, WITHDRAW, TaskMove
-from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
+from forager.tasks.stages.attempt import Attempt, LeasedTask, StageOfWorker
 from forager.tasks.task import CHANNEL, TaskSchedule
 
-_HELD = RowArrays("mine", id="bigint", lease="bigint")
+_LEASED = RowArrays("mine", id="bigint", lease="bigint")
 _ATTEMPTS = RowArrays(
     "a", id="bigint", domain_id="bigint", lease="bigint", retry_count="int", outcome="text",
     delay="float8", error_kind="text", error_message="text", http_status="smallint",
@@ -24,21 +24,21 @@ _ATTEMPTS = RowArrays(
 )  # fmt: skip
 
 
-async def lock_held(
-    connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
+async def lock_leased(
+    connection: Connection, who: StageOfWorker, tasks: Sequence[LeasedTask]
 ) -> set[int]:
     """The fence: lock the tasks that this worker still holds, and return their ids."""
     return await Values(connection).as_set(
         f"""
         SELECT t.id
           FROM crawl_tasks t
-          JOIN {_HELD}
+          JOIN {_LEASED}
             ON t.id = mine.id AND t.lease = mine.lease
          WHERE t.worker_id = %(worker_id)s AND t.status = %(status)s
          ORDER BY t.id
            FOR NO KEY UPDATE OF t
         """,
-        {**_HELD.values(tasks), "worker_id": who.worker_id, "status": who.stage.status},
+        {**_LEASED.values(tasks), "worker_id": who.worker_id, "status": who.stage.status},
     )
 
 
@@ -173,7 +173,7 @@ async def insert_attempts(
     )
 
 
-async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]:
+async def select_leased(connection: Connection, worker_id: UUID) -> dict[int, int]:
     return await Tuples(connection).as_dict(
         "SELECT id, lease FROM crawl_tasks WHERE worker_id = %s", (worker_id,)
     )

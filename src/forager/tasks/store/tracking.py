@@ -8,7 +8,7 @@ from datetime import datetime
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples
-from forager.tasks.tracking_request import Terms
+from forager.tasks.tracking_request import RequestedTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class NewTask:
     url: str
     url_hash: bytes
     # None: the default, and no change where the URL is tracked already
-    terms: Terms
+    terms: RequestedTerms
 
 
 _TERMS = {

@@ -9,12 +9,13 @@ from uuid import UUID
 
 import uvloop
 
+from forager.clock import local_time
 from forager.db.database import RUNNER_LIMITS, Database, pool_url
 from forager.errors import LeaseLost
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
-from forager.processes.control import Assignment, Continue, Stop
-from forager.processes.guardian import Guardian, join_supervisor
+from forager.processes.control import Assignment, Order, Stop
+from forager.processes.lease_monitor import LeaseMonitor, join_supervisor
 from forager.settings import Settings
 from forager.tasks.hints import Hints
 from forager.tasks.workers.worker import TaskWorker
@@ -29,12 +30,13 @@ Receive = Callable[[Settings, Hints], AbstractAsyncContextManager[object]]
 
 def main(receive: Receive | None = None) -> None:
     """Run a worker until it is stopped; with `receive`, on the tasks that it provides."""
-    assignment, settings, guardian = join_supervisor()
-    uvloop.run(_run(assignment, settings, guardian, receive))
+    assignment, settings, lease_monitor = join_supervisor()
+    lease_monitor.renewed(local_time())
+    uvloop.run(_run(assignment, settings, lease_monitor, receive))
 
 
 async def _run(
-    assignment: Assignment, settings: Settings, guardian: Guardian, receive: Receive | None
+    assignment: Assignment, settings: Settings, lease_monitor: LeaseMonitor, receive: Receive | None
 ) -> None:
     database = Database(
         assignment.database_url,
@@ -46,14 +48,16 @@ async def _run(
     hints = None if receive is None else Hints()
     receiving = receive(settings, hints) if receive and hints else nullcontext()
     worker_id = UUID(assignment.worker_id)
-    worker = TaskWorker(database, settings, worker_id, on_renewed=guardian.renewed, hints=hints)
+    worker = TaskWorker(
+        database, settings, worker_id, on_renewed=lease_monitor.renewed, hints=hints
+    )
 
-    def deliver(order: Stop | Continue) -> None:
+    def deliver(order: Order) -> None:
         if isinstance(order, Stop):
             worker.stop()
 
-    guardian.attach(deliver)
-    ticking = asyncio.ensure_future(guardian.keep_ticking(worker.tick))
+    lease_monitor.attach(deliver)
+    ticking = asyncio.ensure_future(lease_monitor.keep_ticking(lambda _: worker.tick()))
     try:
         async with database, recording(database, settings), receiving:
             await worker.run()

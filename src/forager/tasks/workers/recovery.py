@@ -9,16 +9,16 @@ from uuid import UUID
 
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind
+from forager.failures.cause import Cause
 from forager.jobs.workers import delete_unseen
 from forager.logs import get_logger
-from forager.metrics.recorded import LEASE_LOSSES
+from forager.metrics.catalog import LEASE_LOSSES
 from forager.processes.identity import StaleHeartbeats, has_died
 from forager.services.service import Service
 from forager.settings import Settings
-from forager.tasks.causes import Cause
 from forager.tasks.hints import send_hints
 from forager.tasks.lifecycle import TaskStatus
-from forager.tasks.stages.attempt import Attempt, Outcome, Stage, StageOfWorker, failed
+from forager.tasks.stages.attempt import Attempt, Stage, StageOfWorker, TaskOutcome, failed
 from forager.tasks.stages.settle import MOVE_AFTER, settle
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
@@ -129,16 +129,16 @@ class TaskRecovery:
         for task in orphans:
             # how long it was worked on is unknown
             attempt = failed(Attempt(task=task), Cause(ErrorKind.INTERNAL, reason), self._settings)
-            if attempt.outcome is Outcome.RETRY:
-                attempt = replace(attempt, outcome=Outcome.LOST)
+            if attempt.outcome is TaskOutcome.RETRY:
+                attempt = replace(attempt, outcome=TaskOutcome.LOST)
             attempts[StageOfWorker(task.worker_id, Stage.of(task.status))].append(attempt)
         recovered = []
         for who, lost in attempts.items():
             for attempt in await settle(connection, who, lost, self._settings):
-                held, move = attempt.task, MOVE_AFTER[attempt.outcome]
+                leased, move = attempt.task, MOVE_AFTER[attempt.outcome]
                 status = move.steps[TaskStatus(who.stage.status)]
-                retries = 0 if move.resets_retries else held.retry_count + move.spends_retry
-                recovered.append(RecoveredTask(held.id, status, retries, held.max_retries))
+                retries = 0 if move.resets_retries else leased.retry_count + move.spends_retry
+                recovered.append(RecoveredTask(leased.id, status, retries, leased.max_retries))
         if recovered:
             await send_hints(connection, self._settings, [task.id for task in recovered])
             await stages.notify_workers(connection)

@@ -7,12 +7,15 @@ import contextlib
 import time
 from uuid import UUID
 
+from forager.backoff import backoff
 from forager.clock import wait_for_event
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.outages import TROUBLE, Outage
+from forager.db.outages import TRANSIENT_ERRORS, Outage
+from forager.errors import error_text
 from forager.logs import get_logger
-from forager.processes.control import Assignment, StopCause
+from forager.processes.control import Assignment, Message, StopCause, Tick
+from forager.processes.signals import time_to_finish
 from forager.processes.supervised import SupervisedProcess, watch_limits
 from forager.settings import Settings
 from forager.tasks.workers.recovery import TaskRecovery
@@ -39,9 +42,31 @@ class WorkerProcess(SupervisedProcess):
             database_url=database_url,
             settings=settings.for_child_process(),
         )
-        super().__init__(
-            module, assignment, name="task worker", mark=f"{worker_id} tasks", counts_run=False
-        )
+        super().__init__(module, assignment, name="task worker", mark=f"{worker_id} tasks")
+        self._last_progress = self.last_tick
+        self._busy_for = 0.0
+
+    def forgive_silence(self) -> None:
+        super().forgive_silence()
+        self._last_progress = self.last_tick
+
+    def broken_limit(self, settings: Settings) -> str | None:
+        return super().broken_limit(settings) or self._broken_work_limit(settings)
+
+    def _broken_work_limit(self, settings: Settings) -> str | None:
+        limit = settings.progress_limit
+        if time.monotonic() - self._last_progress > limit:
+            return f"{self._name} was stuck: no progress for {limit:g} s (progress_limit)"
+        if settings.job_time_limit is not None and self._busy_for > settings.job_time_limit:
+            return f"a task took longer than {settings.job_time_limit:g} s (job_time_limit)"
+        return None
+
+    def _note(self, message: Message) -> None:
+        super()._note(message)
+        if isinstance(message, Tick):
+            self._busy_for = message.busy_for or 0.0
+            if message.progress:
+                self._last_progress = self.last_tick
 
 
 class TaskSupervisor:
@@ -54,7 +79,7 @@ class TaskSupervisor:
         self._settings = settings
         self._recovery = TaskRecovery(database, settings)
         self._stopping = asyncio.Event()
-        self._delay = FIRST_DELAY
+        self._quick_deaths = 0
 
     def stop(self) -> None:
         """Request a graceful stop: the worker commits its results and releases its other tasks."""
@@ -81,32 +106,32 @@ class TaskSupervisor:
                 await self._end(worker)
                 return
             well = time.monotonic() - worker.started >= WELL_AFTER
-            self._delay = FIRST_DELAY if well else self._delay
+            self._quick_deaths = 0 if well else self._quick_deaths
             log.warning(
                 "task worker died, another one is started",
                 reason=worker.how_it_ended(),
-                seconds=self._delay,
             )
             await self._recover(worker)
-        await wait_for_event(self._stopping, self._delay)
-        self._delay = min(LONGEST_DELAY, 2 * self._delay)
+        self._quick_deaths += 1
+        delay = backoff(self._quick_deaths, FIRST_DELAY, LONGEST_DELAY)
+        await wait_for_event(self._stopping, delay)
 
     def _start(self) -> WorkerProcess | None:
         try:
             self.worker = WorkerProcess(new_id(), self._database.url, self._settings, self._module)
         except OSError as error:  # too many processes or files, or no memory
-            log.error("no task worker could be started", reason=str(error))
+            log.error("no task worker could be started", reason=error_text(error))
             return None
         return self.worker
 
     async def _end(self, worker: WorkerProcess) -> None:
         worker.ask_to_stop(StopCause.SHUTDOWN)
-        await wait_for_event(worker.exited, self._settings.shutdown_grace)
+        await wait_for_event(worker.exited, time_to_finish(self._settings.shutdown_grace))
         worker.kill()
         await wait_for_event(worker.exited, KILL_LIMIT)
         if worker.exit_code != 0 and worker.exited.is_set():
             # it was killed: others need not wait until its heartbeat is stale
-            with contextlib.suppress(*TROUBLE):
+            with contextlib.suppress(*TRANSIENT_ERRORS):
                 await self._recovery.release_worker(worker.worker_id, reason=STOPPED)
 
     async def _recover(self, worker: WorkerProcess) -> None:

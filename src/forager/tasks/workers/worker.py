@@ -12,7 +12,7 @@ from forager.archive import store as archive_store
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.outages import Outage, listen
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.errors import DatabaseUnavailable, DiskFull, error_text
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
 from forager.jobs.workers import Registration
@@ -33,7 +33,7 @@ from forager.tasks.task import CHANNEL
 
 log = get_logger("tasks")
 
-TROUBLE = (DatabaseUnavailable, DiskFull)
+TRANSIENT_ERRORS = (DatabaseUnavailable, DiskFull)
 # no heartbeat takes longer, even if the database is unreachable
 ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
@@ -56,7 +56,7 @@ class TaskWorker:
         hints: Hints | None = None,
     ) -> None:
         self._database = database
-        self._limited = database.answering_within(ANSWER_LIMIT)
+        self._limited = database.with_answer_limit(ANSWER_LIMIT)
         self._settings = settings
         self._worker_id = worker_id
         self._on_renewed = on_renewed
@@ -146,7 +146,7 @@ class TaskWorker:
         self, fetching: Fetching, parsing: ParseStage, downloading: Downloader
     ) -> list[Coroutine[Any, Any, None]]:
         # polling continues as well
-        listening = listen(self._database, CHANNEL, downloading.wake)
+        listening = listen(self._database, CHANNEL, lambda _: downloading.wake())
         work = [self._beat(parsing, downloading), listening]
         if self._settings.images:
             work.append(ImageFetcher(self._database, self._settings, fetching).run())
@@ -172,13 +172,13 @@ class TaskWorker:
     async def _compare(self) -> list[int]:
         """Release tasks that only the database assigns to this worker, or that were stopped."""
         async with self._leases.claiming:
-            known = self._leases.held()
+            known = self._leases.leased()
             async with self._limited.connection() as connection:
                 await store.give_back(
                     connection, self._worker_id, stopped_only=True, reason="it was stopped"
                 )
-                held = await store.select_held(connection, self._worker_id)
-                unknown = [id_ for id_, lease in held.items() if known.get(id_) != lease]
+                leased = await store.select_leased(connection, self._worker_id)
+                unknown = [id_ for id_, lease in leased.items() if known.get(id_) != lease]
                 if unknown:
                     log.warning("gives back tasks that it did not know of", tasks=len(unknown))
                     await store.give_back(
@@ -188,19 +188,19 @@ class TaskWorker:
                         reason="the answer to the claim was lost",
                     )
                     await send_hints(connection, self._settings, unknown)
-        return [id_ for id_, lease in known.items() if held.get(id_) != lease]
+        return [id_ for id_, lease in known.items() if leased.get(id_) != lease]
 
     async def _leave(self) -> None:
         try:
             async with asyncio.timeout(RELEASE_LIMIT):
                 await self._release_all()
-        except (*TROUBLE, TimeoutError) as error:
+        except (*TRANSIENT_ERRORS, TimeoutError) as error:
             # recovery will find the tasks
-            log.warning("stopped without giving tasks back", reason=str(error))
+            log.warning("stopped without giving tasks back", reason=error_text(error))
         log.info("task worker stopped", worker=str(self._worker_id))
 
     async def _release_all(self) -> None:
-        database = self._database.answering_within(RELEASE_LIMIT)
+        database = self._database.with_answer_limit(RELEASE_LIMIT)
         async with database.transaction() as connection:
             given = await store.give_back(
                 connection, self._worker_id, reason="the worker was stopped"

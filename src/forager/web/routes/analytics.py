@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
+from forager.analytics.answers import (
+    DEFAULT_DAYS,
+    MOST_DAYS,
+    QueryResult,
+    check_engine,
+    list_queries,
+)
 from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.analytics.sync import sync
 from forager.api.limits import Slots, analyse
@@ -13,8 +19,8 @@ from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.products.audit import last_audit
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, cached, new_router, page
-from forager.web.visit import Operates, Reads, Visit
+from forager.web.page import Done, WebPage, action, cached, new_router, page
+from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -24,31 +30,34 @@ SYNC_SECONDS = 60.0
 
 
 @page(router, "/analytics")
-async def show(visit: Operates) -> Page:
+async def show(visit: OperatorVisit) -> WebPage:
     form = visit.asked
-    found, trouble = None, None
+    found, problem = None, None
     try:
         found = (await cached(visit, lambda: _found(visit, form))).answer
     except (InvalidInput, NotFound, NotAllowed, ClickHouseUnavailable) as error:
-        trouble = error
-    return Page(
+        problem = error
+    return WebPage(
         "analytics.html",
         queries=list_queries(),
         chosen=_chosen(form),
         days=form.text("days") or DEFAULT_DAYS,
         found=found,
-        trouble=trouble,
+        problem=problem,
     )
 
 
 @action(router, "/analytics/sync")
-async def copy_data(visit: Operates, form: Submitted) -> Done:
+async def copy_data(visit: OperatorVisit, form: Submitted) -> Done:
+    check_engine(visit.settings)
     with SYNCS.taken():
         try:
             async with asyncio.timeout(SYNC_SECONDS):
                 done = await sync(visit.database, visit.settings)
-        except TimeoutError:  # what was copied stays
-            return Done("A part of the data was copied. Repeat to copy the rest.", to="/analytics")
+        except TimeoutError:
+            return Done(
+                "Copying takes longer than a minute: run forager analytics sync.", to="/analytics"
+            )
     return Done(f"{counted(sum(done.rows.values()), 'row')} copied.", to="/analytics", leaves=True)
 
 
@@ -56,21 +65,21 @@ def _chosen(form: Form) -> str:
     return form.text("query") or list_queries()[0].name
 
 
-async def _found(visit: Visit, form: Form) -> Answer:
+async def _found(visit: WebVisit, form: Form) -> QueryResult:
     days = form.number("days", least=1, most=MOST_DAYS) or DEFAULT_DAYS
     return await analyse(visit.settings, _chosen(form), days=days, limit=ROWS)
 
 
 @page(router, "/audit")
-async def show_audit(visit: Reads) -> Page:
+async def show_audit(visit: ReaderVisit) -> WebPage:
     audit = None
     with suppress(NotFound):  # none was run yet
         audit = await last_audit(visit.database)
-    return Page("audit.html", audit=audit)
+    return WebPage("audit.html", audit=audit)
 
 
 @action(router, "/audit")
-async def run_audit(visit: Operates, form: Submitted) -> Done:
+async def run_audit(visit: OperatorVisit, form: Submitted) -> Done:
     found = await visit.audit()
     checks, findings = counted(found.checks, "check"), counted(len(found.findings), "finding")
     return Done(f"{checks} completed: {findings}.", to="/audit")

@@ -17,8 +17,8 @@ from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.holds import Holds
 from forager.tasks.selection import Selection
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, cached, new_router, page
-from forager.web.visit import Administers, Operates
+from forager.web.page import Done, WebPage, action, cached, new_router, page
+from forager.web.visit import AdminVisit, OperatorVisit
 
 router = new_router()
 
@@ -34,7 +34,7 @@ Host = Annotated[str, Path(min_length=1, max_length=300)]
 
 
 @page(router, "/domains")
-async def list_domains(visit: Operates) -> Page:
+async def list_domains(visit: OperatorVisit) -> WebPage:
     form = visit.asked
     found = await visit.domains.list_domains(
         active={"on": True, "off": False}.get(form.text("active")),
@@ -42,7 +42,7 @@ async def list_domains(visit: Operates) -> Page:
         region=form.optional("region"),
         **visit.paging,
     )
-    return Page(
+    return WebPage(
         "domains.html",
         domains=found,
         active=form.text("active"),
@@ -53,17 +53,17 @@ async def list_domains(visit: Operates) -> Page:
 
 
 @action(router, "/domains")
-async def add(visit: Administers, form: Submitted) -> Done:
+async def add(visit: AdminVisit, form: Submitted) -> Done:
     name = (await visit.domains.add(form.text("host"))).domain_name
     return Done(f"{name} was added.", to=_url(name), leaves=True)
 
 
 @page(router, "/domains/{host}")
-async def show(visit: Operates, host: Host) -> Page:
+async def show(visit: OperatorVisit, host: Host) -> WebPage:
     domain = await visit.domains.get(host)
     name = domain.domain_name
     bill = await cached(visit, lambda: report_costs(visit.database, domain=name, limit=BILL_LINES))
-    return Page(
+    return WebPage(
         "domain.html",
         domain=domain,
         base=_url(name),
@@ -78,27 +78,27 @@ async def show(visit: Operates, host: Host) -> Page:
 
 
 @action(router, "/domains/{host}/set")
-async def change(visit: Administers, form: Submitted, host: Host) -> Done:
+async def change(visit: AdminVisit, form: Submitted, host: Host) -> Done:
     name = (await visit.domains.set(host, _changes(form))).domain_name
     text = f"Settings of {name} saved. Running crawls apply them within seconds."
     return Done(text, to=_url(name))
 
 
 @action(router, "/domains/{host}/unblock")
-async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:
+async def unblock(visit: AdminVisit, form: Submitted, host: Host) -> Done:
     domain = await visit.domains.forget_slow_down(host)
     return Done("Slow-down reset.", to=_url(domain.domain_name))
 
 
 @action(router, "/domains/{host}/alarm")
-async def resolve(visit: Operates, form: Submitted, host: Host) -> Done:
+async def resolve(visit: OperatorVisit, form: Submitted, host: Host) -> Done:
     decision = Decision(form.text("decision") or Decision.DISCARD)
     tasks = await decide_alarm(visit.database, host, decision)
     return Done(f"Withheld results {decision.value}ed: {tasks} tasks.", to=_url(host))
 
 
 @action(router, "/domains/{host}/hold")
-async def hold(visit: Operates, form: Submitted, host: Host) -> Done:
+async def hold(visit: OperatorVisit, form: Submitted, host: Host) -> Done:
     name = (await visit.domains.get(host)).domain_name
     move = form.text("move")
     if move not in HOLDS:

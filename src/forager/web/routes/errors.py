@@ -7,29 +7,28 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from forager.api.limits import RowId
-from forager.api.models import LARGEST_BIGINT
 from forager.api.services import CachedAnswer
 from forager.crawl.report import crawl_reports
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound
+from forager.failures import service as errors
+from forager.failures.cause import ErrorType
+from forager.failures.service import ErrorFilter
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import RETRY_FAILED
+from forager.operations.models import LARGEST_BIGINT
 from forager.tasks import dead_letters as letters
-from forager.tasks import errors
-from forager.tasks.causes import ErrorType
 from forager.tasks.dead_letters import LetterFilter, LetterGroup
-from forager.tasks.errors import ErrorFilter
 from forager.web.charts import Series
 from forager.web.formats import counted, duration
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, attempt, cached, new_router, page
-from forager.web.visit import Operates, Reads, Visit
+from forager.web.page import Done, WebPage, action, attempt, cached, new_router, page
+from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
 GROUPS = 200
-SHOWN_MESSAGES = 3
 # parts of the time range in the chart
 PARTS = 48
 NEWEST_CRAWLS = 100
@@ -44,7 +43,7 @@ AGES = (
 
 
 @dataclass(slots=True)
-class Cause:
+class CauseSelection:
     """Dead letters of one kind and domain, which are retried or dismissed together."""
 
     kind: str
@@ -56,18 +55,18 @@ class Cause:
 
 
 @page(router, "/errors")
-async def overview(visit: Reads) -> Page:
+async def overview(visit: ReaderVisit) -> WebPage:
     form = visit.asked
     groups, age = CachedAnswer(Found([], None), None), DAY
-    trouble: ForagerError | None = None
+    problem: ForagerError | None = None
     try:
         age = form.amount("hours", most=87600) or DAY
-        wanted = _wanted(form)
+        wanted = _wanted(visit, form)
         groups = await cached(
             visit, lambda: errors.group_errors(visit.database, wanted, **visit.paging)
         )
     except (InvalidInput, NotFound) as error:
-        trouble = error
+        problem = error
     trend = await cached(visit, lambda: _trend(visit, form, age), "trend")
     waiting = await letters.count_letters(visit.database, letters.LetterFilter())
     dead = await cached(
@@ -76,7 +75,7 @@ async def overview(visit: Reads) -> Page:
         "letters",
         waiting,
     )
-    return Page(
+    return WebPage(
         "errors.html",
         trend=[Series("errors", trend.answer, "d")],
         trend_ticks=[f"{duration(age * 3600)} ago", *([""] * 2), "now"],
@@ -91,33 +90,36 @@ async def overview(visit: Reads) -> Page:
         types=list(ErrorType),
         ages=AGES,
         age=age,
-        trouble=trouble,
+        problem=problem,
     )
 
 
 @page(router, "/errors/list")
-async def list_errors(visit: Reads) -> Page:
-    found, trouble = await attempt(
-        lambda: errors.list_errors(visit.database, _wanted(visit.asked), **visit.paging)
+async def list_errors(visit: ReaderVisit) -> WebPage:
+    found, problem = await attempt(
+        lambda: errors.list_errors(visit.database, _wanted(visit, visit.asked), **visit.paging)
     )
-    return Page("error_list.html", errors=found, trouble=trouble)
+    return WebPage("error_list.html", errors=found, problem=problem)
 
 
 @page(router, "/errors/{error_id}")
-async def show(visit: Reads, error_id: RowId) -> Page:
-    return Page("error_one.html", error=await errors.get_error(visit.database, error_id))
+async def show(visit: ReaderVisit, error_id: RowId) -> WebPage:
+    owner = visit.caller.sees_only
+    return WebPage(
+        "error_one.html", error=await errors.get_error(visit.database, error_id, user_id=owner)
+    )
 
 
 @page(router, "/dead-letters")
-async def list_letters(visit: Reads) -> Page:
-    found, trouble = await attempt(
+async def list_letters(visit: ReaderVisit) -> WebPage:
+    found, problem = await attempt(
         lambda: letters.list_letters(visit.database, _letters(visit.asked), **visit.paging)
     )
-    return Page("dead_letters.html", letters=found, kinds=list(ErrorKind), trouble=trouble)
+    return WebPage("dead_letters.html", letters=found, kinds=list(ErrorKind), problem=problem)
 
 
 @action(router, "/dead-letters/resolve")
-async def resolve(visit: Operates, form: Submitted) -> Done:
+async def resolve(visit: OperatorVisit, form: Submitted) -> Done:
     """Retry or dismiss the selected dead letters, those of a cause, or all."""
     wanted = _meant(form)
     to = "/errors"
@@ -130,9 +132,9 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
     raise InvalidInput("dead letters can be retried or dropped")
 
 
-async def _trend(visit: Visit, form: Form, hours: float) -> list[int]:
+async def _trend(visit: WebVisit, form: Form, hours: float) -> list[int]:
     try:
-        wanted = _wanted(form)
+        wanted = _wanted(visit, form)
         return await errors.error_trend(visit.database, wanted, timedelta(hours=hours), parts=PARTS)
     except (InvalidInput, NotFound):  # shown with the groups
         return [0] * PARTS
@@ -153,7 +155,7 @@ class FailedCrawl:
     can_retry: bool
 
 
-async def _failed_crawls(visit: Visit, hours: float) -> list[FailedCrawl]:
+async def _failed_crawls(visit: WebVisit, hours: float) -> list[FailedCrawl]:
     """Failed URLs of the newest crawls, the most frequent reason first."""
     since = datetime.now(UTC) - timedelta(hours=hours)
     newest = await visit.queue.list_jobs(
@@ -172,14 +174,14 @@ async def _failed_crawls(visit: Visit, hours: float) -> list[FailedCrawl]:
     return sorted(rows, key=lambda row: -row.urls)[:SHOWN_CRAWLS]
 
 
-def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
+def by_cause(groups: Iterable[LetterGroup]) -> list[CauseSelection]:
     """Merge groups that differ only in the message: retries select by kind and domain."""
-    found: dict[tuple[str, str], Cause] = {}
+    found: dict[tuple[str, str], CauseSelection] = {}
     for group in groups:
         key = (group.error_kind, group.domain)
         known = found.get(key)
         if known is None:
-            found[key] = Cause(
+            found[key] = CauseSelection(
                 *key, group.count, group.last_died, [group.message], group.example_url
             )
             continue
@@ -189,7 +191,7 @@ def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
     return sorted(found.values(), key=lambda cause: -cause.count)
 
 
-def _wanted(form: Form) -> ErrorFilter:
+def _wanted(visit: WebVisit, form: Form) -> ErrorFilter:
     task_id = form.number("task", least=1, most=LARGEST_BIGINT)
     hours = form.amount("hours", most=87600) or (None if task_id else DAY)
     return errors.ErrorFilter(
@@ -198,6 +200,7 @@ def _wanted(form: Form) -> ErrorFilter:
         since=None if hours is None else timedelta(hours=hours),
         message=form.optional("message"),
         task_id=task_id,
+        user_id=visit.caller.sees_only,
     )
 
 

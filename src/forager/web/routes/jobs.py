@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlencode
@@ -15,38 +16,42 @@ from starlette.responses import Response
 from forager.api.routes.jobs import export_file
 from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
-from forager.crawl.export import Export, export_size, export_stream
+from forager.crawl.export import CrawlExport, export_size, export_stream
 from forager.crawl.ledger import Ledger
-from forager.crawl.options import ExportFormat
-from forager.crawl.report import crawl_report
+from forager.crawl.options import CrawlExportFormat
+from forager.crawl.report import CrawlReport, crawl_report, waits_of
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.crawl.url_lists import (
     UrlFilter,
     can_sort,
+    count_by_outcome,
     list_pending,
     list_settled,
     read_response_of,
 )
 from forager.db.cursor import Page as Rows
+from forager.documents.reader import lists_page
+from forager.documents.sources import generations_of_jobs
 from forager.errors import InvalidInput
 from forager.jobs import job as bulk
-from forager.jobs.history import AMONG, find_jobs
-from forager.jobs.job import Job, Move
+from forager.jobs.history import SEARCHED_JOBS, count_found, find_jobs
+from forager.jobs.job import Job, JobFilters, Move
 from forager.jobs.lifecycle import Status
+from forager.jobs.summary import JobActivity, summarize_jobs
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
-from forager.web.page import Done, Page, action, attempt, new_router, order_of, page
+from forager.web.page import Done, WebPage, action, attempt, new_router, order_of, page
 from forager.web.responses import shown_response
-from forager.web.visit import PAGE_SIZE, Operates, Reads, Visit
+from forager.web.visit import PAGE_SIZE, OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
 FORMATS = {
-    ExportFormat.WARC: "WARC",
-    ExportFormat.JSONL: "JSONL",
-    ExportFormat.PARQUET: "Parquet",
-    ExportFormat.MARKDOWN: "Markdown",
+    CrawlExportFormat.WARC: "WARC",
+    CrawlExportFormat.JSONL: "JSONL",
+    CrawlExportFormat.PARQUET: "Parquet",
+    CrawlExportFormat.MARKDOWN: "Markdown",
 }
 
 
@@ -72,31 +77,45 @@ EXPORTS: list[RunningExport] = []
 
 EVENTS = 100
 
-Text = Annotated[str, Query(max_length=500)]
+FILTERS = ("status", "q", "host", "activity")
 Cursor = Annotated[str | None, Query(max_length=1000)]
 
 
 @page(router, "/jobs")
-async def list_jobs(visit: Reads, status: Text = "", q: Text = "", cursor: Cursor = None) -> Page:
-    state = next((each for each in Status if each == status), None)
-    found = await _found(visit, state, q.strip())
-    counts = await visit.queue.counts(user_id=visit.caller.sees_only)
-    return Page(
+async def list_jobs(visit: ReaderVisit, cursor: Cursor = None) -> WebPage:
+    owner, form = visit.caller.sees_only, visit.asked
+    filters = _filters(form, owner)
+    found = await _found(visit, form.text("q"), filters)
+    narrowed = any(form.text(name) for name in ("q", "host", "activity"))
+    counts = await (
+        count_found(visit.database, form.text("q"), filters)
+        if narrowed
+        else visit.queue.counts(user_id=owner)
+    )
+    states = filters["statuses"] or list(Status)
+    return WebPage(
         "jobs.html",
         jobs=found,
         moves={job.id: moves_of(job) for job in found.items},
+        built=await generations_of_jobs(visit.database, [job.id for job in found.items]),
+        waits=await waits_of(visit.database, found.items),
         counts=counts,
-        total=sum(counts.values()) if state is None else counts[state],
-        status=status,
-        q=q.strip(),
-        among=AMONG,
+        total=None if narrowed else sum(counts[state] for state in states),
+        summary=await summarize_jobs(visit.database, user_id=owner),
+        activities=list(JobActivity),
+        status=form.text("status"),
+        q=form.text("q"),
+        host=form.text("host"),
+        activity=form.text("activity"),
+        narrowed=narrowed,
+        among=SEARCHED_JOBS,
         here=visit.with_query(cursor=cursor or ""),
         is_first=cursor is None,
     )
 
 
 @action(router, "/jobs/bulk")
-async def move_many(visit: Operates, form: Submitted) -> Done:
+async def move_many(visit: OperatorVisit, form: Submitted) -> Done:
     ids = [_job_id(text) for text in form.texts("id")]
     move = _move(form)
     moved = await bulk.move_each(ids, lambda job_id: visit.move_job(job_id, move))
@@ -104,33 +123,33 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
         text += f" {counted(len(refused), 'job')} refused: {refused[0].message}."
-    kept = {name: form.text(name) for name in ("status", "q") if form.text(name)}
+    kept = {name: form.text(name) for name in FILTERS if form.text(name)}
     to = f"/jobs?{urlencode(kept)}" if kept else "/jobs"
     return Done(text, to=to, failed=bool(refused))
 
 
 @page(router, "/jobs/{job_id}")
-async def show(visit: Reads, job_id: UUID) -> Page:
+async def show(visit: ReaderVisit, job_id: UUID) -> WebPage:
     job = await visit.get_job(job_id)
     view = await load_job(visit, job)
     built = view.report.generation
     formats = [
         (format_.value, name)
         for format_, name in FORMATS.items()
-        if format_ is not ExportFormat.MARKDOWN or (built is not None and built.is_complete)
+        if format_ is not CrawlExportFormat.MARKDOWN or (built is not None and built.is_complete)
     ]
     exports = [each for each in EXPORTS if each.job_id == job_id]
-    return Page("job.html", view=view, formats=formats, exports=exports)
+    return WebPage("job.html", view=view, formats=formats, exports=exports)
 
 
 @router.get("/jobs/{job_id}/export", response_model=None)
 async def export(
-    visit: Reads,
+    visit: ReaderVisit,
     job_id: UUID,
-    format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
+    format_: Annotated[CrawlExportFormat, Query(alias="format")] = CrawlExportFormat.JSONL,
 ) -> Response:
     await visit.get_job(job_id)
-    wanted = Export(format=format_)
+    wanted = CrawlExport(format=format_)
     total = await export_size(visit.database, job_id, wanted)
     running = RunningExport(job_id, FORMATS[format_], total)
     storage = archive_options(visit.settings).open()
@@ -149,12 +168,12 @@ async def _shown(running: RunningExport, parts: AsyncIterator[bytes]) -> AsyncIt
 
 
 PENDING = "pending"
-FILTERS = ("path", "reason", "status", "min_size", "minutes")
+URL_FILTERS = ("path", "reason", "status", "min_size", "minutes")
 SINCE = ((1.0, "the last minute"), (60.0, "the last hour"), (1440.0, "the last day"))
 
 
 @page(router, "/jobs/{job_id}/pages")
-async def pages(visit: Reads, job_id: UUID) -> Page:
+async def pages(visit: ReaderVisit, job_id: UUID) -> WebPage:
     form = visit.asked
     await visit.get_job(job_id)
     report = await crawl_report(visit.database, visit.queue, job_id)
@@ -164,7 +183,7 @@ async def pages(visit: Reads, job_id: UUID) -> Page:
         }
     else:
         urls = await _processed(visit, job_id, form)
-    return Page(
+    return WebPage(
         "job_pages.html",
         job=report.job,
         ledger=report.ledger,
@@ -172,13 +191,25 @@ async def pages(visit: Reads, job_id: UUID) -> Page:
         outcomes=list(Outcome),
         reasons=_reasons(report.ledger, form.text("outcome")),
         since=SINCE,
-        narrowed=any(form.text(name) for name in FILTERS),
+        narrowed=any(form.text(name) for name in URL_FILTERS),
+        counts=await _counts(visit, report, form),
+        tab_url=lambda outcome: visit.with_query(outcome=outcome),
         base=f"/jobs/{job_id}/pages",
         **urls,
     )
 
 
-async def _processed(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
+async def _counts(visit: WebVisit, report: CrawlReport, form: Form) -> dict[Outcome, int] | None:
+    """URLs by outcome that match the other filters; None if they are too many to count."""
+    if not any(form.text(name) for name in URL_FILTERS):
+        return report.ledger.settled
+    with suppress(InvalidInput):  # the list shows what is wrong with the filters
+        wanted = replace(_url_filter(form), outcomes=tuple(Outcome))
+        return await count_by_outcome(visit.database, report.job.id, wanted)
+    return None
+
+
+async def _processed(visit: WebVisit, job_id: UUID, form: Form) -> dict[str, object]:
     order = order_of(visit, UrlSort)
 
     async def load() -> Rows[SettledUrl]:
@@ -195,8 +226,8 @@ async def _processed(visit: Visit, job_id: UUID, form: Form) -> dict[str, object
             **visit.paging,
         )
 
-    found, trouble = await attempt(load)
-    return {"pages": found, "order": order, "trouble": trouble}
+    found, problem = await attempt(load)
+    return {"pages": found, "order": order, "problem": problem}
 
 
 def _url_filter(form: Form) -> UrlFilter:
@@ -222,14 +253,24 @@ UrlText = Annotated[str, Query(max_length=10_000)]
 
 
 @page(router, "/jobs/{job_id}/response")
-async def response(visit: Reads, job_id: UUID, url: UrlText) -> Page:
+async def response(visit: ReaderVisit, job_id: UUID, url: UrlText) -> WebPage:
     job = await visit.get_job(job_id)
     stored = await read_response_of(visit.database, visit.settings, job_id, url)
-    return Page("job_response.html", job=job, url=url, stored=shown_response(stored))
+    built = (await generations_of_jobs(visit.database, [job_id])).get(job_id)
+    is_listed = (
+        built is not None and built.is_complete and await lists_page(visit.database, built, url)
+    )
+    return WebPage(
+        "job_response.html",
+        job=job,
+        url=url,
+        stored=shown_response(stored),
+        generation=built if is_listed else None,
+    )
 
 
 @router.get("/jobs/{job_id}/response/file", response_model=None)
-async def response_body(visit: Reads, job_id: UUID, url: UrlText) -> Response:
+async def response_body(visit: ReaderVisit, job_id: UUID, url: UrlText) -> Response:
     await visit.get_job(job_id)
     stored = await read_response_of(visit.database, visit.settings, job_id, url)
     return response_file(stored.body, "response.bin")
@@ -237,33 +278,40 @@ async def response_body(visit: Reads, job_id: UUID, url: UrlText) -> Response:
 
 @page(router, "/jobs/{job_id}/events")
 async def events(
-    visit: Reads, job_id: UUID, after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
-) -> Page:
+    visit: ReaderVisit, job_id: UUID, after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
+) -> WebPage:
     job = await visit.get_job(job_id)
     found = await visit.queue.events(job_id, after=after, limit=EVENTS)
     more = f"/jobs/{job_id}/events?after={found[-1].id}" if len(found) == EVENTS else None
-    return Page("job_events.html", job=job, events=found, next_url=more)
+    return WebPage("job_events.html", job=job, events=found, next_url=more)
 
 
 @action(router, "/jobs/{job_id}/move")
-async def move_one(visit: Operates, form: Submitted, job_id: UUID) -> Done:
+async def move_one(visit: OperatorVisit, form: Submitted, job_id: UUID) -> Done:
     job = await visit.move_job(job_id, _move(form))
     return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
 
 
 @action(router, "/jobs/{job_id}/retry-failed")
-async def retry_failed(visit: Operates, form: Submitted, job_id: UUID) -> Done:
+async def retry_failed(visit: OperatorVisit, form: Submitted, job_id: UUID) -> Done:
     done = await visit.retry_failed(job_id, form.texts("reason"))
     return Done(f"{counted(done.urls, 'URL')} will be fetched again.", to=f"/jobs/{job_id}")
 
 
-async def _found(visit: Visit, status: Status | None, text: str) -> Rows[Job]:
-    statuses = None if status is None else [status]
-    owner = visit.caller.sees_only
+def _filters(form: Form, owner: UUID | None) -> JobFilters:
+    """The filters of the list; values that do not exist are ignored."""
+    return {
+        "statuses": [each for each in Status if each == form.text("status")],
+        "host": form.text("host").lower() or None,
+        "activity": next((each for each in JobActivity if each == form.text("activity")), None),
+        "user_id": owner,
+    }
+
+
+async def _found(visit: WebVisit, text: str, filters: JobFilters) -> Rows[Job]:
     if not text:
-        return await visit.queue.list_jobs(statuses=statuses, user_id=owner, **visit.paging)
-    found = await find_jobs(visit.database, text, statuses=statuses, user_id=owner, limit=PAGE_SIZE)
-    return Rows(found, None)
+        return await visit.queue.list_jobs(**filters, **visit.paging)
+    return Rows(await find_jobs(visit.database, text, limit=PAGE_SIZE, **filters), None)
 
 
 def _move(form: Form) -> Move:

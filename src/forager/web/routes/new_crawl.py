@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, get_origin
-from urllib.parse import quote
 from uuid import UUID
 
 from pydantic.fields import FieldInfo
 
 from forager.api.problems import problem_of
-from forager.crawl import templates
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import CrawlChoices, CrawlOptions, Strategy, crawl_options
 from forager.crawl.preview import CrawlPreview
@@ -23,11 +21,11 @@ from forager.errors import ForagerError, InvalidInput
 from forager.fetch.response import is_public_header
 from forager.jobs.queue import Enqueued
 from forager.settings.crawling import RenderMode
-from forager.web.errors import words_of
+from forager.web.errors import message_of
 from forager.web.forms import Form, Submitted
 from forager.web.navigation import as_place
-from forager.web.page import Done, Page, action, new_router, page
-from forager.web.visit import Administers, Operates, Visit
+from forager.web.page import Done, WebPage, action, new_router, page
+from forager.web.visit import AdminVisit, OperatorVisit
 
 # always visible; the other options are collapsed
 MAIN = ("strategy", "scope", "max_pages", "max_depth", "max_time")
@@ -157,34 +155,25 @@ router = new_router()
 FIELDS = tuple(_form_field(name, field) for name, field in CrawlChoices.model_fields.items())
 OPTIONS = frozenset(["urls", *(field.option for field in FIELDS)])
 # a line of a message about an option
-_OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
+_OPTION = re.compile(r"(?P<name>\w+)(?:\.[\w.]+)?:? (?P<text>.*)")
 
 
 @page(router, "/new-crawl")
-async def form_page(visit: Operates, job: UUID | None = None) -> Page:
-    """An empty form, or one with the settings of an earlier job or of a template."""
-    name = visit.asked.text("template")
-    if job is not None:
-        earlier = await visit.get_job(job)
-        given = _filled(earlier.payload, source=earlier.source_id or "")
-    elif name:
-        found = await templates.get_template(visit.database, visit.caller, name)
-        given = _filled(found.options, template=found.name)
-    else:
-        given = Form({})
-    return await _form_page(visit, given)
+async def form_page(visit: OperatorVisit, job: UUID | None = None) -> WebPage:
+    """An empty form, or one with the settings of an earlier job."""
+    if job is None:
+        return _form_page(Form({}))
+    earlier = await visit.get_job(job)
+    return _form_page(_filled(earlier.payload, source=earlier.source_id or ""))
 
 
-async def _form_page(
-    visit: Visit,
-    given: Form,
-    error: ForagerError | None = None,
-    preview: CrawlPreview | None = None,
-) -> Page:
+def _form_page(
+    given: Form, error: ForagerError | None = None, preview: CrawlPreview | None = None
+) -> WebPage:
     """The form with its input, and errors beside the fields that they are about."""
     by_field, rest = _errors(error)
     rarely_used = [field for field in FIELDS if not field.is_main]
-    return Page(
+    return WebPage(
         "new_crawl.html",
         fields=FIELDS,
         given=given,
@@ -192,7 +181,6 @@ async def _form_page(
         problem=rest,
         preview=preview,
         is_detailed=any(given.text(each.option) not in ("", each.default) for each in rarely_used),
-        templates=await templates.list_names(visit.database, visit.caller),
     ).after(error)
 
 
@@ -209,7 +197,7 @@ def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
             found[name] = option["text"]
         elif name:  # some messages have several lines
             found[name] += f" {line}"
-    return (found, None) if found else ({}, words_of(problem_of(error, as_place)))
+    return (found, None) if found else ({}, message_of(problem_of(error, as_place)))
 
 
 def _filled(options: dict[str, Any], **more: str) -> Form:
@@ -223,46 +211,26 @@ def _filled(options: dict[str, Any], **more: str) -> Form:
 
 
 @action(router, "/new-crawl")
-async def start(visit: Operates, form: Submitted) -> Done | Page:
+async def start(visit: OperatorVisit, form: Submitted) -> Done | WebPage:
     try:
         options = crawl_options(_given(form))
         source, priority = form.optional("source"), form.number("priority") or 0
         return _started(await visit.start_crawl(options, source=source, priority=priority))
     except ForagerError as error:
-        return await _form_page(visit, form, error)
+        return _form_page(form, error)
 
 
 @action(router, "/new-crawl/preview")
-async def preview(visit: Operates, form: Submitted) -> Page:
+async def preview(visit: OperatorVisit, form: Submitted) -> WebPage:
     try:
         found = await visit.preview(crawl_options(_given(form)))
     except ForagerError as error:
-        return await _form_page(visit, form, error)
-    return await _form_page(visit, form, preview=found)
-
-
-@action(router, "/new-crawl/template")
-async def save_template(visit: Operates, form: Submitted) -> Done | Page:
-    try:
-        saved = await templates.save_template(
-            visit.database, visit.caller, form.text("template"), _given(form)
-        )
-    except ForagerError as error:
-        return await _form_page(visit, form, error)
-    text = f"Template “{saved.template.name}” saved"
-    if saved.omitted:
-        text += f" without secret values: {', '.join(saved.omitted)}"
-    return Done(f"{text}.", to=f"/new-crawl?template={quote(saved.template.name)}", leaves=True)
-
-
-@action(router, "/new-crawl/template/delete")
-async def delete_template(visit: Operates, form: Submitted) -> Done:
-    deleted = await templates.delete_template(visit.database, visit.caller, form.text("template"))
-    return Done(f"Template “{deleted.name}” deleted.", to="/new-crawl", leaves=True)
+        return _form_page(form, error)
+    return _form_page(form, preview=found)
 
 
 @action(router, "/new-crawl/demo")
-async def start_demo(visit: Administers, form: Submitted) -> Done:
+async def start_demo(visit: AdminVisit, form: Submitted) -> Done:
     demo: DemoSite = visit.request.app.state.demo
     return _started(await visit.start_crawl(demo.options(), source=SOURCE, priority=0))
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from forager.jobs.workers import list_workers, running_jobs
 from forager.services.report import list_service_processes
 from forager.settings import config_file
-from forager.settings.loading import setting_words, shown_settings
+from forager.settings.loading import setting_text, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.formats import duration
 from forager.web.overview import MINUTES, POINTS, Overview, load_overview
-from forager.web.page import Page, new_router, page
-from forager.web.visit import Administers, Operates, Reads
+from forager.web.page import WebPage, new_router, page
+from forager.web.visit import AdminVisit, OperatorVisit, ReaderVisit
 
 router = new_router()
 
@@ -23,19 +24,20 @@ RANGES = {60: "last hour", 360: "last 6 hours", 1440: "last 24 hours"}
 
 
 @page(router, "/")
-async def overview(visit: Reads) -> Page:
+async def overview(visit: ReaderVisit) -> WebPage:
     wanted = visit.asked.text("range")
     minutes = next((each for each in RANGES if str(each) == wanted), MINUTES)
     found = await load_overview(visit, minutes)
+    times = _times(found.shown.at or datetime.now(UTC), minutes)
     if found.is_new:
-        return Page("first_run.html")
-    return Page(
+        return WebPage("first_run.html")
+    return WebPage(
         "overview.html",
         overview=found,
         rate=_rate(found, minutes),
-        backlog=_backlog(found),
+        backlog=_backlog(found, times),
         ticks=[*(f"{duration(20 * minutes * part)} ago" for part in (3, 2, 1)), "now"],
-        names=_names(minutes),
+        times=times,
         range_name=RANGES[minutes],
         ranges=[(f"/?range={each}", name, each == minutes, None) for each, name in RANGES.items()],
         shown_kinds=SHOWN_KINDS,
@@ -44,9 +46,10 @@ async def overview(visit: Reads) -> Page:
     )
 
 
-def _names(minutes: int) -> list[str]:
-    width = minutes / POINTS * 60
-    return [f"{duration(ago * width)} ago" if ago else "now" for ago in reversed(range(POINTS))]
+def _times(now: datetime, minutes: int) -> list[datetime]:
+    """The end of each point."""
+    width = timedelta(minutes=minutes) / POINTS
+    return [now - ago * width for ago in reversed(range(POINTS))]
 
 
 def _rate(found: Overview, minutes: int) -> list[Series]:
@@ -66,39 +69,43 @@ def _means(by_minute: Sequence[float]) -> list[float]:
     return [sum(by_minute[at : at + width]) / width for at in range(0, len(by_minute), width)]
 
 
-def _backlog(found: Overview) -> list[Series]:
-    """The last number of each point."""
-    active, waiting = found.shown.history.active, found.shown.tasks.backlog
-    width = len(active) // POINTS
-    lines = [Series("unfinished jobs", active[width - 1 :: width], "a")]
-    if found.tasks.any_tasks:
-        lines.append(Series("waiting tasks", waiting[width - 1 :: width], "b"))
-    return lines
+def _backlog(found: Overview, times: Sequence[datetime]) -> list[Series]:
+    """The last sample of each point, and the present numbers; no line where none was stored."""
+    width, shown = times[1] - times[0], found.shown
+    jobs: list[float | None] = [None] * len(times)
+    tasks: list[float | None] = [None] * len(times)
+    for sample in shown.backlog:
+        place = len(times) - 1 - max(0, (times[-1] - sample.at) // width)
+        if place >= 0:
+            jobs[place], tasks[place] = sample.jobs, sample.tasks
+    jobs[-1], tasks[-1] = shown.active, shown.tasks.total_waiting
+    lines = [Series("unfinished jobs", jobs, "a")]
+    return [*lines, Series("waiting tasks", tasks, "b")] if found.tasks.any_tasks else lines
 
 
 @page(router, "/workers")
-async def workers(visit: Operates) -> Page:
+async def workers(visit: OperatorVisit) -> WebPage:
     processes = await list_service_processes(visit.database, visit.settings)
-    return Page(
+    return WebPage(
         "workers.html",
         workers=await list_workers(visit.database, visit.settings),
         processes=processes,
-        jobs=await running_jobs(visit.database),
+        jobs=await running_jobs(visit.database, user_id=visit.caller.sees_only),
         tasks=await visit.tasks.in_progress(),
     )
 
 
 @page(router, "/settings")
-async def settings(visit: Administers) -> Page:
+async def settings(visit: AdminVisit) -> WebPage:
     file = config_file().absolute()
     shown = shown_settings(visit.settings)
     wanted = visit.asked.text("changed")
-    return Page(
+    return WebPage(
         "settings.html",
         settings=[each for each in shown if not wanted or each.origin != "default"],
         changed=sum(each.origin != "default" for each in shown),
         total=len(shown),
         only_changed=bool(wanted),
         file=file if file.exists() else None,
-        words=setting_words,
+        setting_text=setting_text,
     )

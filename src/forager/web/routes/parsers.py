@@ -14,8 +14,8 @@ from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import load_plan, roll_back, roll_out
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, attempt, cached, new_router, page
-from forager.web.visit import Administers, Reads, Visit
+from forager.web.page import Done, WebPage, action, attempt, cached, new_router, page
+from forager.web.visit import AdminVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -26,7 +26,7 @@ Name = Annotated[str, Path(min_length=1, max_length=100)]
 
 
 @page(router, "/parsers")
-async def list_parsers(visit: Reads) -> Page:
+async def list_parsers(visit: ReaderVisit) -> WebPage:
     plan = await load_plan(visit.database)
     rates = await cached(visit, lambda: _load(visit), repr(plan))
     undoable = [
@@ -34,11 +34,11 @@ async def list_parsers(visit: Reads) -> Page:
         for name, rollout in plan.rollouts.items()
         if rollout.canary_version is not None or rollout.previous_version is not None
     ]
-    return Page("parsers.html", **rates.answer, at=rates.at, undoable=undoable)
+    return WebPage("parsers.html", **rates.answer, at=rates.at, undoable=undoable)
 
 
 @action(router, "/parsers/{name}/rollout")
-async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
+async def rollout(visit: AdminVisit, form: Submitted, name: Name) -> Done:
     load_parsers(visit.settings.parser_modules)
     canary = form.amount("canary", most=100)
     done = await roll_out(
@@ -58,25 +58,25 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
 
 
 @action(router, "/parsers/{name}/rollback")
-async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:
+async def rollback(visit: AdminVisit, form: Submitted, name: Name) -> Done:
     load_parsers(visit.settings.parser_modules)
     done = await roll_back(visit.database, name)
     return Done(f"{name} runs version {done.active_version} again.", to="/parsers")
 
 
 @action(router, "/parsers/backtest")
-async def compare(visit: Administers, form: Submitted) -> Page:
+async def compare(visit: AdminVisit, form: Submitted) -> WebPage:
     """Respond with the result, because a backtest stores nothing."""
     limit = form.number("limit", least=1, most=MAX_PAGES) or DEFAULT_PAGES
     report = await _backtest(visit, form, limit)
     differing = {name: each for name, each in report.fields.items() if each.differs}
-    return Page("backtest.html", report=report, fields=differing, limit=limit)
+    return WebPage("backtest.html", report=report, fields=differing, limit=limit)
 
 
-async def _load(visit: Visit) -> dict[str, object]:
+async def _load(visit: WebVisit) -> dict[str, object]:
     domain = visit.asked.text("domain")
     found = await overview(visit.database, visit.settings)
-    rates, trouble = await attempt(
+    rates, problem = await attempt(
         lambda: list_rates(visit.database, domain=domain or None, **visit.paging)
     )
     return {
@@ -89,11 +89,11 @@ async def _load(visit: Visit) -> dict[str, object]:
         "max_pages": MAX_PAGES,
         "default_pages": DEFAULT_PAGES,
         "seconds": BACKTEST_SECONDS,
-        "trouble": trouble,
+        "problem": problem,
     }
 
 
-async def _backtest(visit: Visit, form: Form, limit: int) -> Backtest:
+async def _backtest(visit: WebVisit, form: Form, limit: int) -> Backtest:
     if not form.text("against"):
         raise InvalidInput("a backtest needs the version to compare with")
     return await visit.backtest(

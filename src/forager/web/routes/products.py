@@ -15,24 +15,25 @@ from starlette.responses import Response
 from forager.api.limits import Paging, RowId
 from forager.api.streams import MEDIA_TYPES, download, image_response
 from forager.errors import ForagerError, InvalidInput, NotAllowed
-from forager.extract.product.record import Availability, FieldName
+from forager.extract.product.product import Availability, FieldName
 from forager.products import alerts
 from forager.products import service as products
 from forager.products.alerts import AlertKind, NewAlert
-from forager.products.export import Export, ExportFormat, export_stream
-from forager.products.filters import Filters, Order
+from forager.products.export import ProductExport, ProductsExportFormat, export_stream
+from forager.products.filters import Filters, ProductOrder
 from forager.products.lookup import thumbnails
 from forager.products.price_history import PriceEntry, price_history, recent_prices
 from forager.products.price_history import percent as percent_of
-from forager.products.record import ProductRecord
-from forager.products.search import SearchPage
+from forager.products.product import ProductRecord
+from forager.products.search import ProductSearchPage, list_or_search
 from forager.products.service import ProductDetails, show_product
+from forager.tasks.alarms import accept_replacement
 from forager.tasks.selection import Selection
-from forager.web.formats import money, number, words
+from forager.web.formats import humanize, money, number
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, cached, fixed_order_of, new_router, page
+from forager.web.page import Done, WebPage, action, cached, fixed_order_of, new_router, page
 from forager.web.price_chart import price_chart
-from forager.web.visit import Operates, Reads, Visit
+from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -45,23 +46,23 @@ FILTERS = (
 
 
 @page(router, "/products")
-async def list_products(visit: Reads) -> Page:
+async def list_products(visit: ReaderVisit) -> WebPage:
     form = visit.asked
-    found, trouble = SearchPage([], None), None
+    found, problem = ProductSearchPage([], None), None
     try:
         found = (await cached(visit, lambda: _found(visit, form))).answer
     except InvalidInput as error:
-        trouble = error
+        problem = error
     ids = [each.id for each in found.items]
     prices = await recent_prices(visit.database, ids)
-    return Page(
+    return WebPage(
         "products.html",
         found=found,
         order=fixed_order_of(visit, () if form.text("q") else SORTS),
         thumbnails=await thumbnails(visit.database, ids),
         prices={number: list(map(float, few)) for number, few in prices.items()},
         changes={n: percent_of(few[-2], few[-1]) for n, few in prices.items() if few[1:]},
-        trouble=trouble,
+        problem=problem,
         is_filtered=any(form.text(name) for name in (*FILTERS, "q")),
         narrowed=[name for name in FILTERS if form.text(name)],
         availabilities=list(Availability),
@@ -72,16 +73,18 @@ async def list_products(visit: Reads) -> Page:
 
 # declared before the page of a product, whose path would match it
 @router.get("/products/export", response_model=None)
-async def export(visit: Reads) -> Response:
+async def export(visit: ReaderVisit) -> Response:
     form = visit.asked
-    kind = ExportFormat.JSONL if form.text("format") == "jsonl" else ExportFormat.CSV
-    parts = export_stream(visit.database, Export(kind, filters_of(form)))
+    kind = (
+        ProductsExportFormat.JSONL if form.text("format") == "jsonl" else ProductsExportFormat.CSV
+    )
+    parts = export_stream(visit.database, ProductExport(kind, filters_of(form)))
     return await download(parts, f"products.{kind}", MEDIA_TYPES[kind])
 
 
 @page(router, "/products/{product_id}")
-async def show(visit: Reads, product_id: RowId) -> Page:
-    return Page(
+async def show(visit: ReaderVisit, product_id: RowId) -> WebPage:
+    return WebPage(
         "product.html",
         view=await load_product(visit, product_id),
         changes_shown=CHANGES_SHOWN,
@@ -91,15 +94,15 @@ async def show(visit: Reads, product_id: RowId) -> Page:
 
 
 @page(router, "/products/{product_id}/history")
-async def history(visit: Reads, product_id: RowId) -> Page:
+async def history(visit: ReaderVisit, product_id: RowId) -> WebPage:
     details = await products.show_product(visit.database, str(product_id))
     found = await price_history(visit.database, str(product_id), **visit.paging)
-    return Page("product_history.html", product=details.product, changes=found)
+    return WebPage("product_history.html", product=details.product, changes=found)
 
 
 @router.get("/products/{product_id}/images/{position}", response_model=None)
 async def image(
-    visit: Reads,
+    visit: ReaderVisit,
     product_id: RowId,
     position: Annotated[int, Path(ge=0, le=2**31 - 1)],
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
@@ -109,7 +112,7 @@ async def image(
 
 
 @action(router, "/products/{product_id}/recrawl")
-async def recrawl(visit: Operates, form: Submitted, product_id: RowId) -> Done:
+async def recrawl(visit: OperatorVisit, form: Submitted, product_id: RowId) -> Done:
     details = await products.show_product(visit.database, str(product_id))
     if details.product.task_id is None:
         raise NotAllowed("this product is no longer tracked", hint="Track its page again.")
@@ -120,10 +123,18 @@ async def recrawl(visit: Operates, form: Submitted, product_id: RowId) -> Done:
     return Done(text, to=f"/products/{product_id}")
 
 
-async def _found(visit: Visit, form: Form) -> SearchPage:
+@action(router, "/products/{product_id}/accept")
+async def accept(visit: OperatorVisit, form: Submitted, product_id: RowId) -> Done:
+    accepted = await accept_replacement(visit.database, str(product_id))
+    text = f"{accepted.name} is stored at the next visit."
+    return Done(text, to=f"/products/{product_id}")
+
+
+async def _found(visit: WebVisit, form: Form) -> ProductSearchPage:
     paging = Paging(cursor=visit.paging["cursor"], limit=PAGE_SIZE)
     order = SORTS.get(form.text("sort"))
-    return await visit.find_products(form.optional("q"), filters_of(form), order, paging)
+    words, wanted = form.optional("q"), filters_of(form)
+    return await list_or_search(visit.database, words, wanted, order, engine=visit.engine, **paging)
 
 
 def filters_of(form: Form) -> Filters:
@@ -156,10 +167,10 @@ def _day(text: str) -> datetime | None:
 
 # the order of each table header
 SORTS = {
-    "name": Order.NAME,
-    "price": Order.CHEAPEST,
-    "-price": Order.DEAREST,
-    "-updated": Order.UPDATED,
+    "name": ProductOrder.NAME,
+    "price": ProductOrder.CHEAPEST,
+    "-price": ProductOrder.DEAREST,
+    "-updated": ProductOrder.UPDATED,
 }
 
 
@@ -204,7 +215,7 @@ class ProductView:
         return _shown(self.product, FieldName.NAME)
 
 
-async def load_product(visit: Visit, product_id: int) -> ProductView:
+async def load_product(visit: WebVisit, product_id: int) -> ProductView:
     details = await show_product(visit.database, str(product_id))
     found = await price_history(visit.database, str(product_id), limit=CHANGES_DRAWN)
     until = details.product.last_seen_at
@@ -257,7 +268,7 @@ def _value(product: ProductRecord, name: FieldName) -> str | None:
         case FieldName.PRICE | FieldName.LIST_PRICE:
             return money(value, product.currency)
         case FieldName.AVAILABILITY:
-            return words(value)
+            return humanize(value)
         case FieldName.RATING | FieldName.REVIEW_COUNT:
             return number(value)
         case _:
@@ -274,27 +285,27 @@ RULE_KINDS = {
 
 
 @page(router, "/alerts")
-async def list_alerts(visit: Reads) -> Page:
+async def list_alerts(visit: ReaderVisit) -> WebPage:
     form = visit.asked
     return await _alerts(visit, form, form.optional("cursor"))
 
 
 async def _alerts(
-    visit: Visit, given: Form, cursor: str | None = None, error: ForagerError | None = None
-) -> Page:
+    visit: WebVisit, given: Form, cursor: str | None = None, error: ForagerError | None = None
+) -> WebPage:
     """The rules, and the form with its input."""
     found = await alerts.list_alerts(visit.database, cursor=cursor, limit=ALERTS)
-    return Page(
+    return WebPage(
         "alerts.html",
         rules=found,
         given=given,
-        kinds=[(kind.value, words) for kind, words in RULE_KINDS.items()],
-        trouble=error,
+        kinds=[(kind.value, label) for kind, label in RULE_KINDS.items()],
+        problem=error,
     ).after(error)
 
 
 @action(router, "/alerts")
-async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
+async def add_alert(visit: OperatorVisit, form: Submitted) -> Done | WebPage:
     try:
         rule = await alerts.add_alert(visit.database, _new_alert(form))
     except ForagerError as error:
@@ -303,7 +314,7 @@ async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
 
 
 @action(router, "/alerts/{rule_id}/delete")
-async def delete_alert(visit: Operates, form: Submitted, rule_id: RowId) -> Done:
+async def delete_alert(visit: OperatorVisit, form: Submitted, rule_id: RowId) -> Done:
     await alerts.delete_alert(visit.database, rule_id)
     return Done("Alert deleted.", to="/alerts")
 

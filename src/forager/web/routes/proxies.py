@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from forager.api.limits import RowId
-from forager.api.models import LARGEST_BIGINT
 from forager.errors import InvalidInput
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.proxies.probe import Trial
-from forager.fetch.proxies.record import parse_cost
+from forager.fetch.proxies.proxy import ProxySpec, parse_cost
 from forager.fetch.proxies.service import ProxyChanges, parse_address
+from forager.operations.models import LARGEST_BIGINT
 from forager.web.formats import number
 from forager.web.forms import Submitted
-from forager.web.page import Done, Page, action, cached, new_router, page
-from forager.web.visit import PAGE_SIZE, Administers, Operates
+from forager.web.page import Done, WebPage, action, cached, new_router, page
+from forager.web.visit import PAGE_SIZE, AdminVisit, OperatorVisit
 
 router = new_router()
 
@@ -21,18 +23,18 @@ BILL_LINES = 50
 
 
 @page(router, "/proxies")
-async def list_proxies(visit: Operates) -> Page:
+async def list_proxies(visit: OperatorVisit) -> WebPage:
     after = visit.asked.number("cursor", most=LARGEST_BIGINT) or 0
     found = await visit.proxies.page(limit=PAGE_SIZE, after=after)
     bill = await cached(visit, lambda: report_costs(visit.database, limit=BILL_LINES))
-    return Page("proxies.html", proxies=found, bill=bill.answer, bill_at=bill.at)
+    return WebPage("proxies.html", proxies=found, bill=bill.answer, bill_at=bill.at)
 
 
 @page(router, "/proxies/{proxy_id}")
-async def show(visit: Operates, proxy_id: RowId) -> Page:
+async def show(visit: OperatorVisit, proxy_id: RowId) -> WebPage:
     proxy = await visit.proxies.get(proxy_id)
     cost = proxy.cost
-    return Page(
+    return WebPage(
         "proxy.html",
         proxy=proxy,
         address=proxy.shown,
@@ -41,7 +43,7 @@ async def show(visit: Operates, proxy_id: RowId) -> Page:
 
 
 @action(router, "/proxies/{proxy_id}/set")
-async def change(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
+async def change(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
     price = form.text("cost")
     changes = ProxyChanges(
         region=form.optional("region"),
@@ -52,17 +54,28 @@ async def change(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
 
 
 @action(router, "/proxies")
-async def add(visit: Administers, form: Submitted) -> Done:
+async def add(visit: AdminVisit, form: Submitted) -> Done:
     allowed = form.checked("allow_private")
-    spec = parse_address(form.text("url"))
+    spec = _with_password(parse_address(form.text("url")), form.optional("password"))
     GuardPolicy(allow_private=allowed).check_unresolved(spec.host)
     added = await visit.proxies.add(spec, allow_private=allowed)
-    words = "is added" if added.is_new else "was known, and has the new password"
-    return Done(f"Proxy {added.id} {words}.", to="/proxies")
+    message = "is added" if added.is_new else "was known, and has the new password"
+    # leaves: the form must not keep the password
+    return Done(f"Proxy {added.id} {message}.", to="/proxies", leaves=True)
+
+
+def _with_password(spec: ProxySpec, password: str | None) -> ProxySpec:
+    if password is None:
+        return spec
+    if spec.username is None:
+        raise InvalidInput(
+            "a password needs a user name", hint="Write it in the URL: http://user@host:port."
+        )
+    return replace(spec, password=password)
 
 
 @action(router, "/proxies/{proxy_id}/move")
-async def move(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
+async def move(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
     match move := form.text("move"):
         case "enable":
             await visit.proxies.enable(proxy_id)
@@ -76,7 +89,7 @@ async def move(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
 
 
 @action(router, "/proxies/{proxy_id}/test")
-async def test(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
+async def test(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
     allowed = form.checked("allow_private")
     trial = await visit.try_proxy(proxy_id, form.optional("url"), allow_private=allowed)
     return Done(_outcome(trial), to="/proxies", failed=not trial.result.ok)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -12,8 +11,8 @@ from fastapi import Header, Query
 from starlette.responses import Response
 
 from forager.api.streams import response_file
-from forager.archive.record import ArchiveError
-from forager.documents.diff import SectionChange, section_changes
+from forager.archive.warc_record import ArchiveError
+from forager.documents.diff import SectionChange, compare_sections
 from forager.documents.reader import (
     PageVersion,
     ReadPage,
@@ -24,12 +23,13 @@ from forager.documents.reader import (
 from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import preferred_language
-from forager.documents.sources import list_sources
+from forager.documents.sources import get_generation, list_sources
 from forager.errors import InvalidInput, NotFound
+from forager.web.content import render_diffs, render_sections
 from forager.web.formats import highlighted
-from forager.web.page import Page, new_router, page
+from forager.web.page import WebPage, new_router, page
 from forager.web.responses import ShownResponse, shown_response
-from forager.web.visit import Reads, Visit
+from forager.web.visit import ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -46,7 +46,7 @@ Cursor = Annotated[str | None, Query(max_length=60_000)]
 
 @page(router, "/search")
 async def search(
-    visit: Reads,
+    visit: ReaderVisit,
     q: Text = "",
     source: Text = "",
     path: Text = "",
@@ -54,11 +54,11 @@ async def search(
     kind: Text = "",
     cursor: Cursor = None,
     accept_language: Annotated[str | None, Header()] = None,
-) -> Page:
+) -> WebPage:
     known = await list_sources(visit.database, user_id=visit.caller.sees_only, limit=MAX_SOURCES)
     filters = {"q": q.strip(), "source": source, "path": path, "language": language, "kind": kind}
     found = await _found(visit, filters, cursor, preferred_language(accept_language))
-    return Page(
+    return WebPage(
         "search.html",
         **filters,
         wanted_path=path,
@@ -107,36 +107,48 @@ Generation = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 @page(router, "/read")
 async def read(
-    visit: Reads,
+    visit: ReaderVisit,
     url: Text,
     source: Text = "",
     section: Text = "",
     tab: ReaderTab = ReaderTab.PAGE,
     generation: Generation = None,
     old: Generation = None,
-) -> Page:
+) -> WebPage:
     found = await _read(visit, url, source, generation)
+    document = found.document
+    published = (await visit.get_source(document.source_id)).published_number
     versions = await page_versions(visit.database, found.document)
     # deeper headings are on the page, but would make the contents longer than most screens
     headings = [each for each in found.sections if each.heading and 0 < each.level < DEEPEST]
-    return Page(
+    side = visit.request.query_params.get("view") == "side"
+    changes = await _changes(visit, found, versions, old) if tab is ReaderTab.CHANGES else None
+    texts = [each.content for each in found.sections] if tab is ReaderTab.PAGE else []
+    return WebPage(
         "read.html",
         page=found,
         section=section,
         tab=tab,
         tabs=list(ReaderTab),
         contents=headings[:MAX_CONTENTS],
+        contents_html=await render_sections(texts),
         versions=versions,
-        shown=_version_of(versions, found.document.generation_number),
+        shown=_version_of(versions, document.generation_number),
+        # the version that readers see; None if the published generation does not have the page
+        current=None if published is None else _version_of(versions, published),
+        generation=await get_generation(
+            visit.database, document.source_id, document.generation_number
+        ),
         stored=await _stored(visit, found) if tab is ReaderTab.ORIGINAL else None,
-        changes=await _changes(visit, found, versions, old) if tab is ReaderTab.CHANGES else None,
-        side=visit.request.query_params.get("view") == "side",
+        changes=changes,
+        diffs=await render_diffs([each.diff for each in changes[1]], side=side) if changes else [],
+        side=side,
     )
 
 
 @router.get("/read/original", response_model=None)
 async def original(
-    visit: Reads, url: Text, source: Text = "", generation: Generation = None
+    visit: ReaderVisit, url: Text, source: Text = "", generation: Generation = None
 ) -> Response:
     found = await _read(visit, url, source, generation)
     stored = await read_response_of(visit.database, visit.settings, found.document)
@@ -145,7 +157,7 @@ async def original(
 
 @router.get("/read/picture", response_model=None)
 async def picture(
-    visit: Reads, url: Text, source: Text = "", generation: Generation = None
+    visit: ReaderVisit, url: Text, source: Text = "", generation: Generation = None
 ) -> Response:
     """The picture that was stored with a rendered page."""
     found = await _read(visit, url, source, generation)
@@ -155,7 +167,7 @@ async def picture(
     return Response(stored.picture, media_type="image/png")
 
 
-async def _read(visit: Visit, url: str, source: str, generation: int | None) -> ReadPage:
+async def _read(visit: WebVisit, url: str, source: str, generation: int | None) -> ReadPage:
     return await read_page(
         visit.database,
         url,
@@ -169,7 +181,7 @@ def _version_of(versions: list[PageVersion], number: int) -> PageVersion | None:
     return next((each for each in versions if each.first <= number <= each.last), None)
 
 
-async def _stored(visit: Visit, found: ReadPage) -> ShownResponse | None:
+async def _stored(visit: WebVisit, found: ReadPage) -> ShownResponse | None:
     """The archived response; None if the archive no longer has it."""
     try:
         return shown_response(
@@ -180,7 +192,7 @@ async def _stored(visit: Visit, found: ReadPage) -> ShownResponse | None:
 
 
 async def _changes(
-    visit: Visit, found: ReadPage, versions: list[PageVersion], old: int | None
+    visit: WebVisit, found: ReadPage, versions: list[PageVersion], old: int | None
 ) -> tuple[PageVersion, list[SectionChange]] | None:
     """The older version of a page that is compared, and what differs from it."""
     older = [each for each in versions if each.last < found.document.generation_number]
@@ -189,12 +201,11 @@ async def _changes(
         return None
     document = found.document
     earlier = await _read(visit, document.url, document.source_id, before.last)
-    changes = await asyncio.to_thread(section_changes, earlier.sections, found.sections)
-    return before, changes
+    return before, await compare_sections(earlier.sections, found.sections)
 
 
 async def _found(
-    visit: Visit, filters: dict[str, str], cursor: str | None, prefers: str | None
+    visit: WebVisit, filters: dict[str, str], cursor: str | None, prefers: str | None
 ) -> SearchPage | None:
     if not filters["q"]:
         return None
@@ -222,14 +233,16 @@ JobName = Annotated[str, Query(max_length=100)]
 
 
 @page(router, "/explain")
-async def explain(visit: Reads, url: UrlText = "", job: JobName = "") -> Page:
+async def explain(visit: ReaderVisit, url: UrlText = "", job: JobName = "") -> WebPage:
     url, job = url.strip(), job.strip()
-    found, crawl, trouble = None, None, None
+    found, crawl, problem = None, None, None
     try:
         if url:
             found = await visit.explain(url, job or None)
             crawl = await visit.queue.get(found.job_id) if found.job_id else None
     except (InvalidInput, NotFound) as error:
-        trouble = error
+        problem = error
     at = datetime.now(UTC)
-    return Page("explain.html", url=url, job=job, found=found, crawl=crawl, at=at, trouble=trouble)
+    return WebPage(
+        "explain.html", url=url, job=job, found=found, crawl=crawl, at=at, problem=problem
+    )

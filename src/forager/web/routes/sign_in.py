@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TypeVar
 from urllib.parse import quote
 
 from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from forager.access import keys
-from forager.access.caller import Scope, Unauthorised
+from forager.access.caller import Scope, Unauthorized, Visibility
 from forager.access.keys import authenticate
-from forager.api.services import Here
+from forager.api.services import SharedServices
 from forager.errors import InvalidInput
 from forager.web.formats import sentence
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, WebPage, action, new_router, page
 from forager.web.rendering import bare_page
 from forager.web.sessions import (
     LIFETIME,
@@ -22,11 +24,12 @@ from forager.web.sessions import (
     check_token,
     delete_cookie,
     new_session,
+    read_secret,
     read_session,
     set_cookie,
     write_session,
 )
-from forager.web.visit import Administers, Reads
+from forager.web.visit import AdminVisit, ReaderVisit
 
 router = new_router()
 
@@ -40,30 +43,30 @@ _NOT_KEPT = (
 
 
 @router.get("/sign-in", response_model=None)
-async def show(request: Request, here: Here) -> Response:
+async def show(request: Request, services: SharedServices) -> Response:
     wanted = request.query_params.get("next", "/")
     if "signed" not in request.query_params:
         return _form(request, wanted, "")
-    if read_session(request, here.vault) is None:
+    if read_session(request, services.vault) is None:
         return _form(request, wanted, _NOT_KEPT)
     return RedirectResponse(_inside(wanted), 303)
 
 
 @router.post("/sign-in", response_model=None)
-async def sign_in(request: Request, here: Here, form: Submitted) -> Response:
+async def sign_in(request: Request, services: SharedServices, form: Submitted) -> Response:
     """Sign in with a key. No CSRF token is needed: the key is the proof, the origin was checked."""
     wanted = form.text("next")
     try:
-        caller = await authenticate(here.database, form.text("key"))
-    except Unauthorised as refused:
+        caller = await authenticate(services.database, form.text("key"))
+    except Unauthorized as refused:
         return _form(request, wanted, f"{sentence(refused.message)}.", 401)
     response = RedirectResponse(f"/sign-in?signed&next={quote(_inside(wanted))}", 303)
-    write_session(response, new_session(caller.key_id), here.vault)
+    write_session(response, new_session(caller.key_id), services.vault)
     return response
 
 
 @router.post("/sign-out", response_model=None)
-async def sign_out(visit: Reads, form: Submitted) -> Response:
+async def sign_out(visit: ReaderVisit, form: Submitted) -> Response:
     check_token(visit.request, form, visit.session)
     response = RedirectResponse("/sign-in", 303)
     delete_cookie(response, SESSION_COOKIE)
@@ -71,7 +74,7 @@ async def sign_out(visit: Reads, form: Submitted) -> Response:
 
 
 @router.post("/theme", response_model=None)
-async def theme(visit: Reads, form: Submitted) -> Response:
+async def theme(visit: ReaderVisit, form: Submitted) -> Response:
     check_token(visit.request, form, visit.session)
     chosen = form.text("theme")
     response = RedirectResponse(_inside(form.text("to")), 303)
@@ -93,35 +96,50 @@ def _inside(path: str) -> str:
 
 
 MAX_DAYS = 3650
+Value = TypeVar("Value", bound=StrEnum)
 
 
 @page(router, "/keys")
-async def list_keys(visit: Administers) -> Page:
+async def list_keys(visit: AdminVisit) -> WebPage:
     found = await keys.list_keys(visit.database, **visit.paging)
-    return Page("keys.html", keys=found, scopes=list(Scope))
+    return WebPage("keys.html", keys=found, scopes=list(Scope))
 
 
 @action(router, "/keys")
-async def create_key(visit: Administers, form: Submitted) -> Page:
-    """Respond with the key itself, so that it is in no URL and no cookie."""
+async def create_key(visit: AdminVisit, form: Submitted) -> Done:
+    """Create a key, which the next page shows once. The first key signs its creator in."""
     days = form.number("days", least=1, most=MAX_DAYS)
     made = await keys.create_key(
         visit.database,
         form.text("name"),
-        scope=_scope(form),
+        scope=_choice(form, "scope", Scope),
+        visibility=_choice(form, "visibility", Visibility) if form.text("visibility") else None,
+        owner=form.optional("owner"),
         expires_in=None if days is None else days * 86400.0,
     )
-    return Page("key_made.html", made=made, was_open=visit.is_open)
+    return Done(
+        f"Key {made.key.name} created.",
+        to=f"/keys/{made.key.id}/secret",
+        leaves=True,
+        secret=made.text,
+        session=new_session(made.key.id) if visit.is_open else None,
+    )
+
+
+@page(router, "/keys/{key_id}/secret")
+async def show_secret(visit: AdminVisit, key_id: str) -> WebPage:
+    key = await keys.get_key(visit.database, key_id)
+    return WebPage("key_made.html", key=key, secret=read_secret(visit.request, visit.vault))
 
 
 @action(router, "/keys/{key_id}/revoke")
-async def revoke_key(visit: Administers, form: Submitted, key_id: str) -> Done:
+async def revoke_key(visit: AdminVisit, form: Submitted, key_id: str) -> Done:
     key = await keys.revoke_key(visit.database, key_id)
     return Done(f"Key {key.name} revoked.", to="/keys")
 
 
-def _scope(form: Form) -> Scope:
+def _choice(form: Form, name: str, values: type[Value]) -> Value:
     try:
-        return Scope(form.text("scope"))
+        return values(form.text(name))
     except ValueError:
-        raise InvalidInput(f"a scope is one of {', '.join(Scope)}") from None
+        raise InvalidInput(f"{name} is one of {', '.join(values)}") from None

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Path, Query
+from markupsafe import Markup
 
 from forager.crawl.settlement import Outcome
 from forager.crawl.url_lists import PathNode, path_tree
 from forager.documents import publication, sources
-from forager.documents.diff import diff_generations
+from forager.documents.diff import ChangedPage, diff_generations
 from forager.documents.generation import Schedule, parse_cron, parse_every
 from forager.documents.reader import list_documents
 from forager.errors import InvalidInput
-from forager.web.charts import Part
+from forager.web.charts import BarPart
+from forager.web.content import render_diffs
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import TONES
-from forager.web.page import Done, Page, action, cached, new_router, page
-from forager.web.visit import Operates, Reads
+from forager.web.page import Done, WebPage, action, cached, new_router, page
+from forager.web.visit import OperatorVisit, ReaderVisit
 
 router = new_router()
 
@@ -33,19 +37,19 @@ Cursor = Annotated[str | None, Query(max_length=5000)]
 
 
 @page(router, "/sources")
-async def list_sources(visit: Reads) -> Page:
+async def list_sources(visit: ReaderVisit) -> WebPage:
     owner = visit.caller.sees_only
     found = await sources.list_sources(visit.database, user_id=owner, **visit.paging)
-    return Page("sources.html", sources=found)
+    return WebPage("sources.html", sources=found)
 
 
 @page(router, "/sources/{source_id}")
-async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page:
+async def show(visit: ReaderVisit, source_id: SourceId, cursor: Cursor = None) -> WebPage:
     source = await visit.get_source(source_id)
     found = await sources.list_generations(
         visit.database, source_id, cursor=cursor, limit=GENERATIONS
     )
-    return Page(
+    return WebPage(
         "source.html",
         source=source,
         generations=found,
@@ -55,14 +59,16 @@ async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page
 
 
 @page(router, "/sources/{source_id}/pages")
-async def pages(visit: Reads, source_id: SourceId, path: Text = "") -> Page:
+async def pages(visit: ReaderVisit, source_id: SourceId, path: Text = "") -> WebPage:
     source = await visit.get_source(source_id)
     found = await list_documents(visit.database, source_id, path=path, **visit.paging)
-    return Page("source_pages.html", source=source, pages=found, wanted=path, base=_url(source_id))
+    return WebPage(
+        "source_pages.html", source=source, pages=found, wanted=path, base=_url(source_id)
+    )
 
 
 @page(router, "/sources/{source_id}/tree")
-async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
+async def tree(visit: ReaderVisit, source_id: SourceId, prefix: Text = "") -> WebPage:
     source = await visit.get_source(source_id)
     known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
     generation = next((each for each in known.items if each.is_complete), None)
@@ -71,7 +77,7 @@ async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
     if job_id is not None:
         load = functools.partial(path_tree, visit.database, job_id, prefix)
         found = await cached(visit, load, job_id)
-    return Page(
+    return WebPage(
         "source_tree.html",
         source=source,
         base=_url(source_id),
@@ -85,8 +91,8 @@ async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
     )
 
 
-def _parts(node: PathNode) -> list[Part]:
-    return [Part(each.value, node.urls.get(each, 0), TONES[each]) for each in Outcome]
+def _parts(node: PathNode) -> list[BarPart]:
+    return [BarPart(each.value, node.urls.get(each, 0), TONES[each]) for each in Outcome]
 
 
 def _crumbs(prefix: str) -> list[tuple[str, str]]:
@@ -98,25 +104,36 @@ def _crumbs(prefix: str) -> list[tuple[str, str]]:
 
 
 @page(router, "/sources/{source_id}/diff")
-async def diff(visit: Reads, source_id: SourceId, old: Number = None, new: Number = None) -> Page:
+async def diff(
+    visit: ReaderVisit, source_id: SourceId, old: Number = None, new: Number = None
+) -> WebPage:
     source = await visit.get_source(source_id)
     found = await diff_generations(
         visit.database, source_id, old, new, with_sections=True, limit=MAX_DIFF
     )
     known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
-    return Page(
+    side = visit.request.query_params.get("view") == "side"
+    return WebPage(
         "source_diff.html",
+        page_diffs=await _page_diffs(found.changed, side=side),
         source=source,
         diff=found,
         numbers=[each.number for each in known.items if each.is_complete],
         base=_url(source_id),
         limit=MAX_DIFF,
-        side=visit.request.query_params.get("view") == "side",
+        side=side,
     )
 
 
+async def _page_diffs(pages: Sequence[ChangedPage], *, side: bool) -> list[list[Markup]]:
+    """The diffs of each page's sections as HTML."""
+    diffs = [change.diff for page in pages for change in page.sections]
+    rendered = iter(await render_diffs(diffs, side=side))
+    return [list(islice(rendered, len(page.sections))) for page in pages]
+
+
 @action(router, "/sources/{source_id}/publish")
-async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+async def publish(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
     await visit.get_source(source_id)
     done = await publication.publish(
         visit.database, source_id, form.number("generation", least=1), force=form.checked("force")
@@ -125,7 +142,7 @@ async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done
 
 
 @action(router, "/sources/{source_id}/rollback")
-async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+async def roll_back(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
     await visit.get_source(source_id)
     number = form.number("generation", least=1)
     done = await publication.roll_back(visit.database, source_id, number)
@@ -133,14 +150,14 @@ async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Do
 
 
 @action(router, "/sources/{source_id}/refresh")
-async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+async def refresh(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
     asked = await visit.refresh(source_id)
     text = "started" if asked.created else "is already running"
     return Done(f"Crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
 
 
 @action(router, "/sources/{source_id}/schedule")
-async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+async def schedule(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
     await visit.get_source(source_id)
     wanted = _schedule(form)
     await sources.set_schedule(visit.database, source_id, wanted)
@@ -149,7 +166,7 @@ async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Don
 
 
 @action(router, "/sources/{source_id}/limits")
-async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+async def limits(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
     await visit.get_source(source_id)
     shrink, failed = form.amount("max_shrink", most=100), form.amount("max_failed", most=100)
     await sources.set_limits(
@@ -163,7 +180,7 @@ async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
 
 
 @action(router, "/sources/{source_id}/delete")
-async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+async def delete(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
     await visit.get_source(source_id)
     await sources.delete_source(visit.database, source_id)
     return Done(f"{source_id} deleted.", to="/sources", leaves=True)

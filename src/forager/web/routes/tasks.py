@@ -15,7 +15,7 @@ from forager.api.streams import response_file
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
 from forager.tasks.archived_page import visited_response
-from forager.tasks.holds import Held
+from forager.tasks.holds import HoldChange
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
@@ -23,44 +23,49 @@ from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, SILENT_AFTER
 from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, attempt, new_router, page
+from forager.web.page import Done, WebPage, action, attempt, cached, new_router, page
 from forager.web.responses import shown_response
 from forager.web.routes.domains import HOLDS
-from forager.web.visit import Operates, Reads, Visit
+from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
 
 @page(router, "/tasks")
-async def list_tasks(visit: Reads) -> Page:
+async def list_tasks(visit: ReaderVisit) -> WebPage:
     chosen = chosen_by(visit.asked)
-    found, trouble = await attempt(lambda: visit.tasks.list_tasks(chosen, **visit.paging))
+    found, problem = await attempt(lambda: visit.tasks.list_tasks(chosen, **visit.paging))
     stats = await visit.task_stats()
-    return Page(
+    counts = stats.counts
+    if not problem and chosen != Selection(statuses=chosen.statuses):
+        counts = (await cached(visit, lambda: visit.tasks.counts(chosen))).answer
+    return WebPage(
         "tasks.html",
+        counts=counts,
+        tab_url=lambda state: visit.with_query(status=state),
         tasks=found,
-        trouble=trouble,
+        problem=problem,
         stats=stats,
-        total=_total(chosen, stats),
+        total=sum(counts[each] for each in chosen.statuses or counts),
         chosen=chosen,
         is_silent=_is_silent(stats),
     )
 
 
 @action(router, "/tasks/move")
-async def move(visit: Operates, form: Submitted) -> Done:
+async def move(visit: OperatorVisit, form: Submitted) -> Done:
     """Move the selected tasks, those of the filters, those of a domain, or all."""
     text = await _move(visit, form.text("move"), _selection(form))
     return Done(text, to="/tasks")
 
 
 @page(router, "/tasks/{task_id}")
-async def show(visit: Reads, task_id: RowId) -> Page:
+async def show(visit: ReaderVisit, task_id: RowId) -> WebPage:
     report = await visit.tasks.report(str(task_id))
     product_id = None
     with suppress(NotFound):
         product_id = await visit.database.run(find_product, report.task.url)
-    return Page(
+    return WebPage(
         "task.html", report=report, task=report.task, product_id=product_id, priorities=PRIORITIES
     )
 
@@ -69,27 +74,27 @@ VisitNumber = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @page(router, "/tasks/{task_id}/page")
-async def stored_page(visit: Operates, task_id: RowId, number: VisitNumber = 1) -> Page:
+async def stored_page(visit: OperatorVisit, task_id: RowId, number: VisitNumber = 1) -> WebPage:
     report = await visit.tasks.report(str(task_id))
     stored = await visited_response(visit.database, visit.settings, task_id, visit=number)
-    return Page("task_page.html", task=report.task, number=number, stored=shown_response(stored))
+    return WebPage("task_page.html", task=report.task, number=number, stored=shown_response(stored))
 
 
 @router.get("/tasks/{task_id}/page/file", response_model=None)
-async def stored_file(visit: Operates, task_id: RowId, number: VisitNumber = 1) -> Response:
+async def stored_file(visit: OperatorVisit, task_id: RowId, number: VisitNumber = 1) -> Response:
     stored = await visited_response(visit.database, visit.settings, task_id, visit=number)
     return response_file(stored.body, f"task-{task_id}-visit-{number}.html")
 
 
 @action(router, "/tasks/{task_id}/move")
-async def move_one(visit: Operates, form: Submitted, task_id: RowId) -> Done:
+async def move_one(visit: OperatorVisit, form: Submitted, task_id: RowId) -> Done:
     text = await _move(visit, form.text("move"), only(task_id))
     gone = form.text("move") == "remove"
     return Done(text, to="/tasks" if gone else f"/tasks/{task_id}", leaves=gone)
 
 
 @action(router, "/tasks/{task_id}/terms")
-async def set_terms(visit: Operates, form: Submitted, task_id: RowId) -> Done:
+async def set_terms(visit: OperatorVisit, form: Submitted, task_id: RowId) -> Done:
     every = form.interval("every")
     await visit.tasks.set_terms(
         only(task_id),
@@ -100,13 +105,13 @@ async def set_terms(visit: Operates, form: Submitted, task_id: RowId) -> Done:
     return Done("Task saved.", to=f"/tasks/{task_id}")
 
 
-async def _move(visit: Visit, name: str, chosen: Selection) -> str:
+async def _move(visit: WebVisit, name: str, chosen: Selection) -> str:
     match name:
         case "recrawl":
             return _recrawled(await visit.tasks.recrawl(chosen))
         case "pause" | "stop" | "resume":
             hold, state = HOLDS[name]
-            return f"{state.capitalize()}. {_held(await hold(visit.holds, chosen))}"
+            return f"{state.capitalize()}. {_holds_text(await hold(visit.holds, chosen))}"
         case "remove" if not chosen.is_everything:
             removed = await visit.tasks.remove(chosen)
             return f"{counted(removed, 'page')} no longer tracked."
@@ -131,34 +136,25 @@ def _selection(form: Form) -> Selection:
 
 
 def _recrawled(done: Recrawled) -> str:
-    words = [f"{counted(done.due, 'task')} due now"]
+    parts = [f"{counted(done.due, 'task')} due now"]
     if done.held:
-        words.append(f"{done.held} of them on hold, and waiting until they are resumed")
+        parts.append(f"{done.held} of them on hold, and waiting until they are resumed")
     if done.under_way:
-        words.append(f"{done.under_way} already in progress")
-    return f"{', '.join(words)}."
+        parts.append(f"{done.under_way} already in progress")
+    return f"{', '.join(parts)}."
 
 
-def _held(held: Held) -> str:
+def _holds_text(change: HoldChange) -> str:
     now = []
-    if held.withdrawn:
-        now.append(f"{counted(held.withdrawn, 'task')} canceled.")
-    if held.all_hold is not None:
-        now.append(f"All tasks are {held.all_hold}.")
-    if held.held_domains:
-        now.append(f"{counted(held.held_domains, 'domain')} on hold.")
-    if held.held_tasks:
-        now.append(f"{counted(held.held_tasks, 'task')} on hold.")
+    if change.withdrawn:
+        now.append(f"{counted(change.withdrawn, 'task')} canceled.")
+    if change.all_hold is not None:
+        now.append(f"All tasks are {change.all_hold}.")
+    if change.held_domains:
+        now.append(f"{counted(change.held_domains, 'domain')} on hold.")
+    if change.held_tasks:
+        now.append(f"{counted(change.held_tasks, 'task')} on hold.")
     return " ".join(now) or "No tasks are on hold."
-
-
-def _total(chosen: Selection, stats: TaskStats) -> int | None:
-    """The number of tasks, where it is known without counting."""
-    if chosen.is_everything:
-        return sum(stats.counts.values())
-    if chosen == Selection(statuses=chosen.statuses):
-        return sum(stats.counts[status] for status in chosen.statuses)
-    return None
 
 
 def _is_silent(stats: TaskStats) -> bool:
@@ -176,6 +172,7 @@ def chosen_by(form: Form) -> Selection:
         url=form.optional("url"),
         due=form.checked("due"),
         held=True if form.checked("held") else None,
+        failing=form.checked("failing"),
     )
 
 
@@ -187,8 +184,8 @@ MAX_URLS = 10_000
 
 
 @page(router, "/track")
-async def track_form(visit: Operates) -> Page:
-    return Page(
+async def track_form(visit: OperatorVisit) -> WebPage:
+    return WebPage(
         "track.html",
         url=visit.asked.text("url"),
         priorities=PRIORITIES,
@@ -199,7 +196,7 @@ async def track_form(visit: Operates) -> Page:
 
 
 @action(router, "/track")
-async def track(visit: Operates, form: Submitted) -> Done:
+async def track(visit: OperatorVisit, form: Submitted) -> Done:
     urls = form.lines("urls")
     if not 1 <= len(urls) <= MAX_URLS:
         raise InvalidInput(
@@ -213,7 +210,7 @@ async def track(visit: Operates, form: Submitted) -> Done:
     return Done(_tracked_text(tracked), to=to, leaves=True, failed=bool(tracked.bad))
 
 
-async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
+async def _tracked(visit: WebVisit, form: Form, urls: list[str]) -> Tracked:
     if form.checked("allow_private"):
         visit.caller.require(Scope.ADMIN, "allow_private")
     return await visit.tasks.track(
@@ -224,7 +221,7 @@ async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
     )
 
 
-async def _place(visit: Visit, urls: list[str]) -> str:
+async def _place(visit: WebVisit, urls: list[str]) -> str:
     """The page of the task if there is one, else the list."""
     if len(urls) == 1:
         [task_id] = await visit.tasks.ids_of(urls)

@@ -8,24 +8,28 @@ from typing import Any, cast
 import orjson
 
 from forager.api.limits import RowId
-from forager.api.models import LARGEST_BIGINT
-from forager.errors import InvalidInput
+from forager.errors import ForagerError, InvalidInput, NotFound
+from forager.events.event import EventKind
+from forager.events.service import list_events
 from forager.jobs.history import KINDS, list_moves
+from forager.operations.models import LARGEST_BIGINT
 from forager.web.formats import counted, number
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, attempt, new_router, page
-from forager.web.visit import Administers, Operates, Reads
+from forager.web.page import Done, WebPage, action, attempt, new_router, page
+from forager.web.sessions import read_secret
+from forager.web.visit import AdminVisit, OperatorVisit, ReaderVisit, WebVisit
 from forager.webhooks.delivery import message_content, send_test
-from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
 
 router = new_router()
 
+FIELDS = ("url", "kinds", "domain", "allow_private", "ordered")
+
 
 @page(router, "/events")
-async def events(visit: Reads) -> Page:
+async def events(visit: ReaderVisit) -> WebPage:
     form = visit.asked
-    found, trouble = await attempt(
+    found, problem = await attempt(
         lambda: list_events(
             visit.database,
             kind=form.optional("kind"),
@@ -34,52 +38,70 @@ async def events(visit: Reads) -> Page:
             **visit.paging,
         )
     )
-    return Page("events.html", events=found, kinds=list(EventKind), trouble=trouble)
+    return WebPage("events.html", events=found, kinds=list(EventKind), problem=problem)
 
 
 @page(router, "/events/jobs")
-async def moves(visit: Reads) -> Page:
+async def moves(visit: ReaderVisit) -> WebPage:
     kind, owner = visit.asked.optional("kind"), visit.caller.sees_only
     found = await list_moves(visit.database, move=kind, user_id=owner, **visit.paging)
-    return Page("job_moves.html", moves=found, kinds=KINDS)
+    return WebPage("job_moves.html", moves=found, kinds=KINDS)
 
 
 @page(router, "/webhooks")
-async def list_webhooks(visit: Operates) -> Page:
-    found = await visit.webhooks.page(**visit.paging)
-    return Page("webhooks.html", webhooks=found, kinds=list(EventKind))
+async def list_webhooks(visit: OperatorVisit) -> WebPage:
+    return await _webhooks(visit, {}, None)
+
+
+async def _webhooks(visit: WebVisit, given: dict[str, Any], error: ForagerError | None) -> WebPage:
+    """The list, and the form with its input."""
+    return WebPage(
+        "webhooks.html",
+        webhooks=await visit.webhooks.page(**visit.paging),
+        kinds=list(EventKind),
+        given=given,
+        problem=error,
+    ).after(error)
 
 
 @action(router, "/webhooks")
-async def add(visit: Administers, form: Submitted) -> Done | Page:
-    """Respond with the secret itself, so that it is in no URL and no cookie."""
-    issued = await visit.webhooks.add(NewWebhook(**_values(form)))
-    if issued.secret is None:
-        to = f"/webhooks/{issued.webhook.id}"
-        return Done(f"Events are sent to {issued.webhook.url}.", to=to, leaves=True)
-    return _made(issued)
+async def add(visit: AdminVisit, form: Submitted) -> Done | WebPage:
+    try:
+        return _issued(await visit.webhooks.add(NewWebhook(**_values(form))))
+    except ForagerError as error:
+        return await _webhooks(visit, _values(form), error)
 
 
 @page(router, "/webhooks/{webhook_id}")
-async def show(visit: Operates, webhook_id: RowId) -> Page:
+async def show(visit: OperatorVisit, webhook_id: RowId) -> WebPage:
+    return await _webhook(visit, webhook_id, None, None)
+
+
+async def _webhook(
+    visit: WebVisit, webhook_id: int, given: dict[str, Any] | None, error: ForagerError | None
+) -> WebPage:
+    """A webhook with its deliveries, and the form with its input or the stored values."""
     form = visit.asked
+    webhook = await visit.webhooks.get(webhook_id)
     state = next((each for each in DeliveryState if each == form.text("state")), None)
     found = await visit.webhooks.deliveries(webhook_id, state=state, **visit.paging)
-    return Page(
+    return WebPage(
         "webhook.html",
-        webhook=await visit.webhooks.get(webhook_id),
+        webhook=webhook,
+        given=given or {name: getattr(webhook, name) for name in FIELDS},
+        problem=error,
         deliveries=found,
         states=list(DeliveryState),
         state=state,
         kinds=list(EventKind),
-    )
+    ).after(error)
 
 
 @page(router, "/webhooks/{webhook_id}/messages/{message_id}")
-async def show_message(visit: Operates, webhook_id: RowId, message_id: RowId) -> Page:
+async def show_message(visit: OperatorVisit, webhook_id: RowId, message_id: RowId) -> WebPage:
     message, event = await visit.webhooks.delivery(webhook_id, message_id)
     content = None if event is None else message_content(event)
-    return Page(
+    return WebPage(
         "webhook_message.html",
         webhook=await visit.webhooks.get(webhook_id),
         message=message,
@@ -92,14 +114,20 @@ async def show_message(visit: Operates, webhook_id: RowId, message_id: RowId) ->
 
 
 @action(router, "/webhooks/{webhook_id}/set")
-async def change(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
+async def change(visit: AdminVisit, form: Submitted, webhook_id: RowId) -> Done | WebPage:
     """Set all values of the form, also empty ones."""
-    changed = (await visit.webhooks.change(webhook_id, cast(WebhookChanges, _values(form)))).webhook
+    values = cast(WebhookChanges, _values(form))
+    try:
+        changed = (await visit.webhooks.change(webhook_id, values)).webhook
+    except NotFound:
+        raise
+    except ForagerError as error:
+        return await _webhook(visit, webhook_id, _values(form), error)
     return Done(f"Webhook saved. Events are sent to {changed.url}.", to=f"/webhooks/{webhook_id}")
 
 
 @action(router, "/webhooks/{webhook_id}/move")
-async def move(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
+async def move(visit: AdminVisit, form: Submitted, webhook_id: RowId) -> Done:
     webhooks, to = visit.webhooks, f"/webhooks/{webhook_id}"
     match form.text("move"):
         case "enable":
@@ -120,7 +148,7 @@ async def move(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
 
 
 @action(router, "/webhooks/{webhook_id}/test")
-async def test(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
+async def test(visit: AdminVisit, form: Submitted, webhook_id: RowId) -> Done:
     sent = await send_test(visit.database, visit.settings, webhook_id)
     took = f"after {number(sent.seconds)} s"
     text = (
@@ -132,8 +160,16 @@ async def test(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
 
 
 @action(router, "/webhooks/{webhook_id}/rotate")
-async def rotate(visit: Administers, form: Submitted, webhook_id: RowId) -> Page:
-    return _made(await visit.webhooks.rotate_secret(webhook_id))
+async def rotate(visit: AdminVisit, form: Submitted, webhook_id: RowId) -> Done:
+    return _issued(await visit.webhooks.rotate_secret(webhook_id))
+
+
+@page(router, "/webhooks/{webhook_id}/secret")
+async def show_secret(visit: AdminVisit, webhook_id: RowId) -> WebPage:
+    webhook = await visit.webhooks.get(webhook_id)
+    return WebPage(
+        "webhook_made.html", webhook=webhook, secret=read_secret(visit.request, visit.vault)
+    )
 
 
 def _values(form: Form) -> dict[str, Any]:
@@ -146,5 +182,12 @@ def _values(form: Form) -> dict[str, Any]:
     }
 
 
-def _made(issued: Issued) -> Page:
-    return Page("webhook_made.html", issued=issued)
+def _issued(issued: Issued) -> Done:
+    """The next page shows the secret once; e-mail addresses have none."""
+    place = f"/webhooks/{issued.webhook.id}"
+    return Done(
+        f"Events are sent to {issued.webhook.url}.",
+        to=place if issued.secret is None else f"{place}/secret",
+        leaves=True,
+        secret=issued.secret,
+    )

@@ -16,6 +16,11 @@ function ago(seconds) {
   return seconds < 0 ? `in ${span}` : `${span} ago`;
 }
 
+const local = {
+  day: new Intl.DateTimeFormat("sv", { dateStyle: "short" }),
+  minute: new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "short" }),
+};
+const utcTime = /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/;
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
 function tellTimes(root) {
@@ -26,6 +31,15 @@ function tellTimes(root) {
     if (time.textContent !== text) time.textContent = text;
     // the server does not know the time zone of the reader
     if (time.title.endsWith("UTC")) time.title = exact.format(at);
+  }
+  for (const time of root.querySelectorAll('time[data-local][title$="UTC"]')) {
+    const at = Date.parse(time.dateTime);
+    time.textContent = local[time.dataset.local].format(at);
+    time.title = exact.format(at);
+  }
+  for (const title of root.querySelectorAll("title[data-at]")) {
+    const at = exact.format(Date.parse(title.dataset.at));
+    title.textContent = title.textContent.replace(utcTime, at);
   }
 }
 
@@ -58,7 +72,7 @@ function open() {
     lost = false;
     show("live", `Live, as of ${clock(lastLook)}`);
   });
-  source.addEventListener("trouble", (event) => lose(JSON.parse(event.data).text));
+  source.addEventListener("unavailable", (event) => lose(JSON.parse(event.data).text));
   source.addEventListener("gone", () => location.reload());
   source.addEventListener("error", () => {
     lose("the connection is lost");
@@ -109,9 +123,15 @@ function keepsOwnState(attribute, element) {
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
 addEventListener("pagehide", close);
 addEventListener("pageshow", (event) => event.persisted && open());
-document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.requestConfig.verb === "post" && event.detail.successful) open();
+// the stream may reload this page, and a reload would cut off an action or the way to its result
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.requestConfig.verb === "post") close();
 });
+document.addEventListener("htmx:afterRequest", (event) => {
+  const leaves = event.detail.xhr.getResponseHeader("HX-Redirect");
+  if (event.detail.requestConfig.verb === "post" && !leaves) open();
+});
+addEventListener("submit", (event) => event.defaultPrevented || close());
 document.addEventListener("htmx:pushedIntoHistory", open);
 
 // --- notices after an action ----------------------------------------------------------------------
@@ -203,15 +223,6 @@ document.addEventListener("htmx:afterSettle", disableHidden);
 document.documentElement.classList.add("js");
 document.addEventListener("change", (event) => {
   if (event.target.matches?.("[data-submit]")) event.target.form.requestSubmit();
-});
-
-// Enter in a part of a form presses the button of that part, not the first one of the form
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.isComposing || event.target.tagName !== "INPUT") return;
-  const button = event.target.closest("[data-enter]")?.querySelector("button[type=submit]");
-  if (!button) return;
-  event.preventDefault();
-  button.click();
 });
 
 document.addEventListener("click", (event) => {

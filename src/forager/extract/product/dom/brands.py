@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.view import DomView
 from forager.extract.product.elements import BRAND_ATTRIBUTES, Element, Text
 from forager.extract.product.price import money_in
-from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.product import Fact, FieldName
 from forager.extract.product.wording import (
     BRAND_LABEL,
     BRAND_LABELS,
@@ -66,7 +66,7 @@ _BELOW = 8
 _NO_TEXT_TAGS = frozenset(["script", "style", "input", "select", "form", "ul", "nav"])
 
 
-def label_facts(view: View) -> Iterator[Fact]:
+def label_facts(view: DomView) -> Iterator[Fact]:
     """The brand beside the first label that names one, and the maker below the heading."""
     lines = [each for each in view.texts if len(each[2]) < 100]
     yield from _call_facts(lines, view)
@@ -87,7 +87,7 @@ def label_facts(view: View) -> Iterator[Fact]:
         yield Fact(FieldName.BRAND, brand, 0.5, "dom:byline")
 
 
-def _call_facts(lines: list[Text], view: View) -> Iterator[Fact]:
+def _call_facts(lines: list[Text], view: DomView) -> Iterator[Fact]:
     """The brand of which the page offers more: "More from Acme", "Visit the Acme store"."""
     calls = [
         each for each in lines
@@ -103,12 +103,12 @@ def _call_facts(lines: list[Text], view: View) -> Iterator[Fact]:
             return
 
 
-def _about(text: str, view: View) -> str | None:
+def _about(text: str, view: DomView) -> str | None:
     about = _ABOUT.fullmatch(text)
     return about[1] if about and _begins_title(about[1], view) else None
 
 
-def _all_of(line: Text, view: View) -> str | None:
+def _all_of(line: Text, view: DomView) -> str | None:
     """A brand of which the shop has more."""
     is_far = line[0] > view.start + _NEAR
     return None if is_far or _is_elsewhere(line, view) else all_called(line[2])
@@ -120,12 +120,12 @@ def _following(lines: list[Text], at: int) -> str:
     return next((text for text in texts if text), "")
 
 
-def _is_elsewhere(text: Text, view: View) -> bool:
+def _is_elsewhere(text: Text, view: DomView) -> bool:
     node = text[1].parent
     return node is not None and view.surroundings.of(node).elsewhere
 
 
-def _byline(lines: list[Text], view: View) -> str | None:
+def _byline(lines: list[Text], view: DomView) -> str | None:
     if view.heading is None:
         return None
     inside = view.heading.node.text(separator=" ")
@@ -139,12 +139,12 @@ def _byline(lines: list[Text], view: View) -> str | None:
     return None
 
 
-def _linked_text(texts: list[Text], view: View) -> str:
+def _linked_text(texts: list[Text], view: DomView) -> str:
     linked = (t for t in texts if t[1].parent and view.surroundings.of(t[1].parent).linked)
     return next((text for _, _, text in linked), "")
 
 
-def brand_facts(view: View) -> Iterator[Fact]:
+def brand_facts(view: DomView) -> Iterator[Fact]:
     """Elements near the heading that are named after brands, or have an attribute for one."""
     title = words_in(" ".join(view.page.titles))
     beside = [each for each in view.elements.brands[:80] if _is_beside(each, view)]
@@ -170,7 +170,7 @@ def _brand_attributes(element: Element) -> Iterator[str]:
 _BRAND_FIELDS = frozenset(["brand", "brandname", "productbrand", "itembrand", "manufacturer"])
 
 
-def link_facts(view: View) -> Iterator[Fact]:
+def link_facts(view: DomView) -> Iterator[Fact]:
     """A link near the heading that leads to the page of a brand, or the logo of one."""
     title = words_in(" ".join(view.page.titles))
     for element, brand in (*_brand_links(view), *_logos(view), *_title_links(view)):
@@ -180,14 +180,14 @@ def link_facts(view: View) -> Iterator[Fact]:
             return
 
 
-def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
+def _brand_links(view: DomView) -> Iterator[tuple[Element, str | None]]:
     for element in view.anchors:
         if _BRAND_PATH.search((element.attributes.get("href") or "")[:300]):
             text = element.node.text(separator=" ")
             yield element, shown_brand(text) if text.strip() else _picture_brand(element)
 
 
-def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
+def _logos(view: DomView) -> Iterator[tuple[Element, str | None]]:
     for element in view.elements.images[:300]:
         attributes = element.attributes
         alt = attributes.get("alt") or ""
@@ -198,12 +198,12 @@ def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
             yield element, shown_brand(_LOGO.sub("", alt))
 
 
-def _is_small_part(alt: str, view: View) -> bool:
+def _is_small_part(alt: str, view: DomView) -> bool:
     """Whether a description begins the title, and is no short name of the product in a photo."""
     return _begins_title(alt, view) and 2 * len(alt.split()) < len(view.page.titles[0].split())
 
 
-def _title_links(view: View) -> Iterator[tuple[Element, str | None]]:
+def _title_links(view: DomView) -> Iterator[tuple[Element, str | None]]:
     """Links beside the heading that repeat its first words; those of breadcrumbs name a kind."""
     for element in view.anchors:
         if abs(element.order - view.start) <= _BESIDE:
@@ -221,14 +221,14 @@ def _is_listed(link: Element) -> bool:
     return is_link or (parent is not None and parent.tag == "li")
 
 
-def _begins_title(text: str, view: View) -> bool:
+def _begins_title(text: str, view: DomView) -> bool:
     """Whether a text is the first words of the product's name, but not all of them."""
     title = view.page.titles[0] if view.page.titles else ""
     named = 2 < len(text) < _MAX_BRAND and text[0].isupper() and text.count(" ") < _MAX_WORDS
     return named and title.startswith(f"{text} ")
 
 
-def title_facts(view: View) -> Iterator[Fact]:
+def title_facts(view: DomView) -> Iterator[Fact]:
     """A well-known brand with which a title begins, or whose own shop this is."""
     titles = [title for title in view.page.titles if not _ACCESSORY.search(title)]
     names = (name for title in titles for name in _beginnings(title))
@@ -270,7 +270,7 @@ def shown_brand(text: str) -> str | None:
     return _COUNT.sub("", brand) or None
 
 
-def _is_beside(element: Element, view: View) -> bool:
+def _is_beside(element: Element, view: DomView) -> bool:
     if view.distance(element) > _NEAR:
         return False
     around = view.surroundings.of(element.node)

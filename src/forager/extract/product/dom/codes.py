@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.view import TEXT_START, View
+from forager.extract.product.dom.view import TEXT_START, DomView
 from forager.extract.product.elements import Element, Text
-from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.product import Fact, FieldName
 from forager.extract.product.wording import code_key, gtin_of, sku_of
 
 _NUMBER = r"(?:numbers?|num\b\.?|no\b\.?|nr\b\.?|n[°º]|№|code|id\b|#)"
@@ -78,7 +78,7 @@ class _LabeledCode(NamedTuple):
     distance: int
 
 
-def code_facts(view: View) -> Iterator[Fact]:
+def code_facts(view: DomView) -> Iterator[Fact]:
     """Labeled codes, the best for each field."""
     found = list(_labeled_codes(view))
     for name in (FieldName.SKU, FieldName.MPN, FieldName.GTIN):
@@ -93,7 +93,7 @@ def code_facts(view: View) -> Iterator[Fact]:
             yield Fact(name, each.code, trust, f"label:{each.label}")
 
 
-def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
+def shown_spellings(view: DomView, codes: Collection[str]) -> Iterator[Fact]:
     """Known codes in their visible spelling: 466/7999 for 4667999."""
     keys = {code_key(code) for code in codes if len(code) > 4}
     # hardly any text ends with the last digit of a known code
@@ -107,7 +107,7 @@ def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
             return
 
 
-def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
+def _labeled_codes(view: DomView) -> Iterator[_LabeledCode]:
     texts = view.texts
     for at in view.texts_with(_MAY_BE_LABEL):
         order, node, text = texts[at]
@@ -176,7 +176,7 @@ def _parent(node: LexborNode) -> LexborNode:
     return node.parent or node
 
 
-def _is_aside(node: LexborNode, view: View) -> bool:
+def _is_aside(node: LexborNode, view: DomView) -> bool:
     around = view.surroundings.of(_parent(node))
     return around.elsewhere or around.tile or around.linked
 
@@ -226,7 +226,7 @@ _SKU_NAMES = re.compile(r"(?<![a-z])sku")
 _MAX_NAMED = 120
 
 
-def attribute_facts(view: View) -> Iterator[Fact]:
+def attribute_facts(view: DomView) -> Iterator[Fact]:
     """Codes in attributes, in form fields, and in elements that are named after a SKU."""
     for element in view.elements.skus[:200]:
         around = view.surroundings.of(element.node)
@@ -241,7 +241,7 @@ def attribute_facts(view: View) -> Iterator[Fact]:
             )
 
 
-def _element_facts(element: Element, view: View) -> Iterator[Fact]:
+def _element_facts(element: Element, view: DomView) -> Iterator[Fact]:
     attributes = element.attributes
     for name, trust in _ID_ATTRIBUTES:
         value = attributes.get(name)
@@ -266,5 +266,5 @@ def _is_bare_code(value: str) -> bool:
     return 3 <= len(text) <= 60 and any(map(str.isdigit, text)) and " " not in text
 
 
-def _far(element: Element, view: View) -> float:
+def _far(element: Element, view: DomView) -> float:
     return 0.15 if view.distance(element) > 1500 else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -13,10 +13,21 @@ from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.price_words import (
+    CONDITION,
+    CURRENT_NAME,
+    FORMER_NAME,
+    FORMER_WORDS,
+    LOWEST,
+    NOT_PRICE,
+    OTHER_LABEL,
+    OTHER_WORDS,
+    PER,
+)
+from forager.extract.product.dom.view import DomView
 from forager.extract.product.elements import Element
 from forager.extract.product.price import Money, money_in
-from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.product import Availability, Fact, FieldName
 
 _MAX_CANDIDATES = 80
 _MAX_TEXT = 160
@@ -25,82 +36,9 @@ _MAX_INSIDE = 40
 _TIE = 0.15
 _DIGIT = re.compile(r"\d")
 
-_CURRENT = re.compile(
-    r"(?:current|sale|selling|special|final|now|actual|our|buy|main|offer|deal|promo|discounted"
-    r"|display"
-    r"|product|detail|pdp|item|big|new|aktuell|actuel|attuale|prc)-?_?\w{0,12}-?_?pri[cx]e"
-    r"|pri[cx]e-?_?\w{0,8}"
-    r"-?_?(?:current|sale|now|final|special|new|main|value|big|discount|our)|buyingprice"
-    r"|pricetopay|itemprice"
-)
-_FORMER = re.compile(
-    r"\bold|old-?_?pri|was-?_?pri|pri[cx]e-?_?was|\bwas\b|regular|\blist-?_?pri|pri[cx]e-?_?list"
-    r"|rrp|msrp"
-    r"|strike|crossed|line-?through|before|original|\buvp\b|retail|compare|previous|former"
-    r"|standard-?_?pri"
-    r"|barr[eé]|ancien|tachado|normal-?_?pri|pri[cx]e-?_?(?:old|normal|regular|original|before"
-    r"|base)|full-?pri"
-)
-_NOT_PRICE = re.compile(
-    r"sav(?:e|ing)|discount-?_?(?:per|amount|val|rate|badge)|shipping|deliver|postage|per-?_?unit"
-    r"|unit-?_?pri"
-    r"|pri[cx]e-?_?(?:per|unit|range|filter|slider|label|info|alert|match|guarantee|history)"
-    r"|base-?_?price-?_?unit"
-    r"|instal|monthly|month|financ|credit|loyal|point|reward|coupon|voucher|\btax|\bvat\b|subtotal"
-    r"|cart-?_?total"
-    r"|basket|deposit|trade-?in|gift|afterpay|klarna|minimum|filter|quantity|amount-?_?(?:input"
-    r"|select)|lowest"
-    r"|estimat|wasprice-?label|swatch|used-?price|rent|\bmember|subscri(?:be|ption)|omnibus"
-)
-_FORMER_WORDS = re.compile(
-    r"(?:\bwas|\brrp|\bmsrp|list price|regular|original|instead of|\bold|\bbefore|statt|uvp"
-    r"|ehemals|vorher"
-    r"|au lieu de|prix (?:conseillé|barré)|anzi ?ché|invece di|listino|antes|precio (?:normal"
-    r"|lista|regular)"
-    r"|\bde\b|původn|pôvodn|bežn|zamiast|цена без|старая|定價|原價|市價|原价|参考価格|정가|\bpvp\b"
-    r"|normal"
-    r"|adviesprijs"
-    r"|ord\.?|v[eé]ase)\W{0,6}\w{0,12}\W{0,4}$",
-    re.IGNORECASE,
-)
-_OTHER_WORDS = re.compile(
-    r"(?:save|you save|sparen|ersparnis|économi\w*|risparmi\w*|ahorr\w*|ušetr\w*|shipping|postage"
-    r"|delivery"
-    r"|versand\w*|livraison|spedizione|envío|doprava|from only|per month|deposit|over|above"
-    r"|orders?|up to|bis zu"
-    r"|minimum|min\.?|tax|vat|iva|tva|mwst|punkte|points|cuotas?|rate[ns]?|x"
-    r"|approx(?:imately|\.)?)\W{0,8}(?:von|de|di|of|a|:)?\W{0,3}$",
-    re.IGNORECASE,
-)
-# the same in a separate element
-_OTHER_LABEL = re.compile(r"\W*(?:you save|sie sparen|approx(?:imately|\.)?)\W*", re.IGNORECASE)
-# after the amount: a price for a month, a share, a kilo or a number of instalments
-_PER = re.compile(
-    r"^\W{0,3}(?:/|per\b|pro\b|par\b|al\b|each month|a month|p/m|pm\b|monthly|mtl|x \d|\bkg\b"
-    r"|/?100 ?(?:g|ml)"
-    r"|off\b|discount|%|rabat|back\b|cuotas|mesi|mois|monat|shipping|postage|delivery"
-    r"|de (?:livraison|frais)"
-    r"|spedizione|versand|points?|pkt|reviews?|ratings?|stars?|kus(?:ov)?\b|left|x\b)",
-    re.IGNORECASE,
-)
-
-
-# before or after an amount that only some buyers pay, or without the tax
-_CONDITION = re.compile(
-    r"(?:\b(?:members?|mitglieder|subscribe(?:rs)?|subscription)\W{0,4}(?:\w{1,5}\W{0,3}){0,2}$)"
-    r"|^\W{0,3}ex(?:cl(?:uding|\.)?)?\W{1,2}(?:of )?(?:vat|tax(?:es)?|gst|mwst|btw|iva|tva|moms)\b",
-    re.IGNORECASE,
-)
-# the price that shops in the EU must name beside a reduced one: the lowest of 30 days
-_LOWEST = re.compile(
-    r"(?:lowest|niedrigster|günstigster|plus bas|najniższa|nejnižší|najnižšia|più basso|más bajo"
-    r"|mais baixo|laagste|lägsta|laveste|alin hinta|legalacsonyabb|cel mai mic)\b.{1,30}\b30\b",
-    re.IGNORECASE,
-)
-
 
 @dataclass(slots=True)
-class Candidate:
+class PriceCandidate:
     amount: Decimal
     currency: str | None
     score: float
@@ -111,18 +49,84 @@ class Candidate:
     conditional: bool = False
 
 
-def price_facts(view: View, *, known: bool) -> Iterator[Fact]:
+# a candidate of this score stands where a reader looks for the price
+_IN_PLACE = 2.0
+
+
+def price_facts(view: DomView, *, stated: Set[Decimal] = frozenset()) -> Iterator[Fact]:
     """The best price, the list price, and their currency.
 
-    If the price is `known` from the data of the page, not all texts are searched.
+    If the data of the page has `stated` a price, all texts are searched only if the page shows it
+    struck through: then it is the list price of a deal. If the place of the price is empty, amounts
+    elsewhere are not the price.
     """
     found = _candidates(view)
-    if not known and not any(c.score >= 2 and not c.former for c in found):
+    is_deal = False
+    in_place = any(c.score >= _IN_PLACE and not c.former for c in found)
+    if stated:
+        is_deal = _is_struck(view, stated)
+        if is_deal and not any(_undercuts(c, stated) for c in found):
+            found += _text_candidates(view)
+    elif not in_place and (empty := _empty_place(view)) is not None:
+        if _ON_REQUEST.search(empty):
+            yield Fact(FieldName.AVAILABILITY, Availability.ON_REQUEST, 0.9, "dom:price")
+        return
+    elif not in_place:
         found += _text_candidates(view)
-    yield from _facts(found)
+    yield from _facts(found, "deal" if is_deal else None)
 
 
-def _facts(found: list[Candidate]) -> Iterator[Fact]:
+_ON_REQUEST = re.compile(
+    r"(?:prices?|cost)?\s?(?:up)?on (?:request|application|enquiry|inquiry)|\bp\.?o\.?a\b"
+    r"|(?:call|ask|contact us|enquire|inquire) for (?:a )?(?:price|pricing|quote)"
+    r"|request a (?:quote|price)|auf anfrage|sur (?:demande|devis)|su richiesta"
+    r"|(?:precio )?(?:a consultar|bajo pedido)|sob consulta|op aanvraag|pris på (?:förfrågan"
+    r"|forespørsel)|na dotaz|na vyžiadanie|na zapytanie|цена по запросу|по запросу",
+    re.IGNORECASE,
+)
+
+
+def _empty_place(view: DomView) -> str | None:
+    """The text of the element that is named after the price and shows none; None: there is none.
+
+    Zero is no price either. An element that is not visible, or beside the product, does not count.
+    """
+    repeats = Counter(e.names for e in view.elements.prices)
+    for element in sorted(view.elements.prices, key=view.distance)[:_MAX_CANDIDATES]:
+        if element.node.tag in _NO_PRICE_TAGS or FORMER_NAME.search(element.names):
+            continue
+        score = _score_of_place(element, view, repeats[element.names])
+        if score is None or score < _IN_PLACE or view.distance(element) > _AFTER:
+            continue
+        text = " ".join(element.node.text(separator=" ")[:400].split())
+        amounts = [m.amount for m in money_in(text, view.page.currency_hints)]
+        if len(text) <= _MAX_TEXT and not any(amounts):
+            return text
+    return None
+
+
+def _undercuts(candidate: PriceCandidate, stated: Set[Decimal]) -> bool:
+    return candidate.score >= _IN_PLACE and not candidate.former and candidate.amount < max(stated)
+
+
+def _is_struck(view: DomView, stated: Set[Decimal]) -> bool:
+    """Whether the product's own block shows a stated price struck through, or as a former one."""
+    digits = {str(int(amount))[-3:] for amount in stated}
+    for order, node, text in view.texts:
+        near = view.start - _BEFORE <= order <= view.start + _AFTER
+        if not near or not any(each in text for each in digits):
+            continue
+        parent = node.parent or node
+        around = view.surroundings.of(parent)
+        named = FORMER_NAME.search((parent.attributes.get("class") or "").lower())
+        if (around.struck or named) and not (around.elsewhere or around.tile or around.remark):
+            amounts = {m.amount for m in money_in(text[:_MAX_TEXT], view.page.currency_hints)}
+            if amounts & stated:
+                return True
+    return False
+
+
+def _facts(found: list[PriceCandidate], label: str | None = None) -> Iterator[Fact]:
     totals = _totals([c for c in found if not c.former])
     if not totals:
         # a "regular price" that nothing undercuts is the price
@@ -136,7 +140,8 @@ def _facts(found: list[Candidate]) -> Iterator[Fact]:
         # the "regular price" of everyone else, which is not struck through
         usual = [c for c in found if c.former and not c.struck and c.score >= best.score]
         best = max(usual, key=lambda c: c.score, default=best)
-    yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), f"dom:{_label(best)}")
+    origin = f"dom:{label or _label(best)}"
+    yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), origin)
     if best.currency:
         yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, "dom:price")
     former = [c for c in found if c.former and c.amount > best.amount and c.score > -2]
@@ -147,9 +152,9 @@ def _facts(found: list[Candidate]) -> Iterator[Fact]:
         )
 
 
-def _totals(found: list[Candidate]) -> list[Candidate]:
+def _totals(found: list[PriceCandidate]) -> list[PriceCandidate]:
     """The best candidate of each amount, a little better for every time it is repeated."""
-    best: dict[Decimal, Candidate] = {}
+    best: dict[Decimal, PriceCandidate] = {}
     counts: Counter[Decimal] = Counter()
     for each in found:
         if each.score <= 0 or not each.amount:
@@ -166,25 +171,25 @@ def _confidence(score: float) -> float:
     return round(max(0.2, min(0.8, 0.3 + 0.07 * score)), 3)
 
 
-def _label(candidate: Candidate) -> str:
+def _label(candidate: PriceCandidate) -> str:
     return candidate.names.split()[0][:60] if candidate.names.split() else "text"
 
 
 # --- elements that are named after prices -----------------------------------------------------
 
 
-def _candidates(view: View) -> list[Candidate]:
+def _candidates(view: DomView) -> list[PriceCandidate]:
     """The candidates nearest to the heading: a page may have hundreds of other prices."""
     elements = view.elements.prices
     repeats = Counter(e.names for e in elements)
     nearest = sorted(elements, key=view.distance)[:_MAX_CANDIDATES]
-    found: list[Candidate] = []
+    found: list[PriceCandidate] = []
     for element in nearest:
         found.extend(_candidates_of(element, view, repeats[element.names]))
     return found
 
 
-def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candidate]:
+def _candidates_of(element: Element, view: DomView, repeats: int) -> Iterator[PriceCandidate]:
     if element.node.tag in _NO_PRICE_TAGS:
         return
     base = _score_of_place(element, view, repeats)
@@ -207,7 +212,7 @@ def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candi
             yield each
 
 
-def _former_amounts(node: LexborNode, view: View) -> frozenset[Decimal]:
+def _former_amounts(node: LexborNode, view: DomView) -> frozenset[Decimal]:
     """The amounts in a part of the element that is struck through or named after a list price."""
     inside = (each for each in node.traverse() if each.mem_id != node.mem_id)
     struck = [each for each in islice(inside, _MAX_INSIDE) if view.surroundings.of(each).struck]
@@ -228,10 +233,11 @@ def _short_text(node: LexborNode) -> str | None:
     return text if len(text) <= _MAX_TEXT and _DIGIT.search(text) else None
 
 
-def _score_of_place(element: Element, view: View, repeats: int) -> float | None:
+def _score_of_place(element: Element, view: DomView, repeats: int) -> float | None:
     around = view.surroundings.of(element.node)
+    if around.elsewhere or around.remark:
+        return None  # never the price, even if the page shows no other amount
     score = 1.0
-    score -= 6.0 if around.elsewhere else 0.0
     score -= 2.0 if around.tile else 0.0
     score -= 2.0 if around.hidden else 0.0
     score -= 2.0 if around.linked else 0.0
@@ -243,11 +249,11 @@ def _score_of_place(element: Element, view: View, repeats: int) -> float | None:
 
 @lru_cache(maxsize=16_384)
 def _score_of_names(names: str) -> float:
-    score = 1.5 if _CURRENT.search(names) else 0.0
-    return score - (3.0 if _NOT_PRICE.search(names) else 0.0)
+    score = 1.5 if CURRENT_NAME.search(names) else 0.0
+    return score - (3.0 if NOT_PRICE.search(names) else 0.0)
 
 
-def _nearness(element: Element, view: View) -> float:
+def _nearness(element: Element, view: DomView) -> float:
     score = 0.0
     if view.heading is not None:
         score += max(0.0, 2.5 - view.distance(element) / 120)
@@ -257,25 +263,25 @@ def _nearness(element: Element, view: View) -> float:
 
 
 def _judged(
-    money: Money, text: str, element: Element, base: float, view: View
-) -> Iterator[Candidate]:
+    money: Money, text: str, element: Element, base: float, view: DomView
+) -> Iterator[PriceCandidate]:
     before, after = text[max(0, money.start - 40) : money.start], text[money.end : money.end + 30]
-    if _PER.match(after) or _OTHER_WORDS.search(before):
+    if PER.match(after) or OTHER_WORDS.search(before):
         return
     if not before.strip():
         before = _text_before(element.node)
-        if _OTHER_LABEL.fullmatch(before):
+        if OTHER_LABEL.fullmatch(before):
             return
     # its number of days is no price either
     named_lowest = before if money.symbol else before + text[money.start : money.end]
-    if _LOWEST.search(named_lowest):
+    if LOWEST.search(named_lowest):
         return
     struck = view.surroundings.of(element.node).struck
-    named = _FORMER.search(element.names) or _FORMER_WORDS.search(before)
+    named = FORMER_NAME.search(element.names) or FORMER_WORDS.search(before)
     score = base + (1.5 if money.symbol else -0.5) + (0.5 if len(text) < 25 else -0.3)
-    conditional = bool(_CONDITION.search(before) or _CONDITION.match(after))
+    conditional = bool(CONDITION.search(before) or CONDITION.match(after))
     score -= 2.0 if conditional else 0.0
-    yield Candidate(
+    yield PriceCandidate(
         money.amount, money.currency, score, struck or bool(named), struck, element.names,
         element.order, conditional,
     )  # fmt: skip
@@ -287,7 +293,7 @@ def _text_before(node: LexborNode) -> str:
         beside = each.prev if each is not None else None
         while beside is not None:
             if text := " ".join(beside.text(separator=" ")[:200].split()):
-                if _LOWEST.search(text):
+                if LOWEST.search(text):
                     return text
                 return text[-40:] if len(text) < 60 and not _DIGIT.search(text) else ""
             beside = beside.prev
@@ -298,21 +304,21 @@ def _text_before(node: LexborNode) -> str:
 
 # elements before and after the heading in which a price without a name is accepted
 _BEFORE, _AFTER = 150, 1_200
-_NUMBER_ALONE = re.compile(r"\s*\d[\d.,'’\s]{0,15}\s*(?:[.,][-–—]{1,2})?\s*")
+_NUMBER_ALONE = re.compile(r"\s*\d[\d.,'’\s]{0,15}\s*(?:[.,:][-–—]{1,2})?\s*")
 _LOUD_STYLE = re.compile(r"bold|(?:[2-9]\d|1[89])\s?p[xt]|[2-9](?:\.\d+)?r?em")
 _LOUD_TAGS = frozenset(["b", "strong", "big", "em", "h2", "h3", "h4", "ins"])
 
 
-def _text_candidates(view: View) -> list[Candidate]:
+def _text_candidates(view: DomView) -> list[PriceCandidate]:
     start = view.start
-    found: list[Candidate] = []
+    found: list[PriceCandidate] = []
     for order, node, text in view.texts:
         if start - _BEFORE <= order <= start + _AFTER and _DIGIT.search(text):
             found.extend(_in_text(" ".join(text.split()), node.parent or node, order, view))
     return found
 
 
-def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[Candidate]:
+def _in_text(text: str, parent: LexborNode, order: int, view: DomView) -> Iterator[PriceCandidate]:
     if _NUMBER_ALONE.fullmatch(text):
         text = _text_around(parent, text)
     moneys = [m for m in money_in(text[:_MAX_TEXT], view.page.currency_hints) if m.amount]
@@ -325,8 +331,12 @@ def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[
         return
     base += 0.7 if _is_loud(parent) else 0.0
     for money in moneys:
-        if money.symbol:
+        if money.symbol and not _PROSE.search(text[: money.start]):
             yield from _judged(money, text, element, base - 1.0, view)
+
+
+# words of a sentence before an amount, which is no label
+_PROSE = re.compile(r"(?:\b[^\W\d]{2,}[\s,]+){3,}(?:[^\W\d]+\W{0,3})?$")
 
 
 def _text_around(node: LexborNode, text: str) -> str:

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from forager.extract.product.availability import words_of
-from forager.extract.product.dom.view import View
+from forager.extract.product.availability import availability_in
+from forager.extract.product.dom.view import DomView
 from forager.extract.product.elements import Element
-from forager.extract.product.record import GONE, Availability, Fact, FieldName
+from forager.extract.product.product import GONE, Availability, Fact, FieldName
 
 _MAX_TEXT = 140
 _NEAR = 900
@@ -37,12 +37,12 @@ _GONE_NAMES = re.compile(r"sold-?_?out|out-?_?of-?_?stock|unavailab|not-?_?avail
 _BUTTON_TRUST = 0.76
 
 
-def stock_facts(view: View) -> Iterator[Fact]:
+def stock_facts(view: DomView) -> Iterator[Fact]:
     yield from _word_facts(view)
     yield from _button_facts(view)
 
 
-def _word_facts(view: View) -> Iterator[Fact]:
+def _word_facts(view: DomView) -> Iterator[Fact]:
     best: dict[Availability, float] = {}
     stocks = view.elements.stocks[:300]
     repeats = Counter(element.names for element in stocks)
@@ -61,7 +61,7 @@ def _word_facts(view: View) -> Iterator[Fact]:
         yield Fact(FieldName.AVAILABILITY, meaning, confidence, "dom:stock")
 
 
-def text_stock_facts(view: View) -> Iterator[Fact]:
+def text_stock_facts(view: DomView) -> Iterator[Fact]:
     """A short text below the heading that says "sold out", where no element is named so."""
     start = view.start
     if _can_be_bought(view):
@@ -70,7 +70,7 @@ def text_stock_facts(view: View) -> Iterator[Fact]:
     for order, node, text in view.texts:
         if not (start <= order <= start + _BELOW and len(text) < 40):
             continue
-        if (meaning := words_of(text)) in GONE:
+        if (meaning := availability_in(text)) in GONE:
             around = view.surroundings.of(node.parent or node)
             aside = around.elsewhere or around.tile or around.hidden or around.linked
             if not (aside or around.option or _OF_AN_OPTION.search(text.lower())):
@@ -79,21 +79,23 @@ def text_stock_facts(view: View) -> Iterator[Fact]:
         yield Fact(FieldName.AVAILABILITY, found[0], 0.6, "dom:text")
 
 
-def _can_be_bought(view: View) -> bool:
+def _can_be_bought(view: DomView) -> bool:
     return view.buy_button is not None and view.buy_button.enabled
 
 
-def _button_off(view: View) -> bool:
+def _button_off(view: DomView) -> bool:
     return view.buy_button is not None and not view.buy_button.enabled
 
 
-def _stated(element: Element, view: View, *, repeated: bool) -> tuple[Availability, float] | None:
+def _stated(
+    element: Element, view: DomView, *, repeated: bool
+) -> tuple[Availability, float] | None:
     if element.node.tag in _NO_WORDS:
         return None
     text = " ".join(element.node.text(separator=" ")[:2000].split())
     if not text or len(text) > _MAX_TEXT:
         return None
-    meaning = words_of(text)
+    meaning = availability_in(text)
     if meaning is None:
         return None
     around = view.surroundings.of(element.node)
@@ -114,7 +116,7 @@ def _stated(element: Element, view: View, *, repeated: bool) -> tuple[Availabili
     return meaning, confidence - (0.2 if around.tile else 0.0)
 
 
-def _button_facts(view: View) -> Iterator[Fact]:
+def _button_facts(view: DomView) -> Iterator[Fact]:
     stated = _button_meanings(view)
     if not stated.isdisjoint(GONE):
         yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.7, "dom:button")
@@ -127,12 +129,12 @@ def _button_facts(view: View) -> Iterator[Fact]:
         yield Fact(FieldName.AVAILABILITY, Availability.IN_STOCK, confidence, "dom:button")
 
 
-def _button_meanings(view: View) -> set[Availability]:
+def _button_meanings(view: DomView) -> set[Availability]:
     """What buttons near the heading say, such as "sold out" and "pre-order"."""
     found: set[Availability] = set()
     for element, text in view.buttons[:200]:
         near = view.distance(element) < _NEAR
-        if near and text and len(text) < 50 and (meaning := words_of(text)):
+        if near and text and len(text) < 50 and (meaning := availability_in(text)):
             around = view.surroundings.of(element.node)
             if not (around.elsewhere or around.tile or around.hidden or around.option):
                 found.add(meaning)

@@ -22,6 +22,7 @@ class Surroundings(NamedTuple):
     option: bool = False  # one of several variants, stores or ways of delivery
     struck: bool = False
     linked: bool = False
+    remark: bool = False  # what a customer or the shop says: reviews, shipping, financing
 
 
 _ROOT = Surroundings()
@@ -60,15 +61,21 @@ _STRUCK_NAMES = re.compile(
     r"|strike-?(?:through|d)|strikethrough|line-?through|crossed|\bstroked?\b|\buvp\b|\brrp\b|msrp"
     r"|(?<!has-)(?<!with-)list-?_?pri[cx]e|compare-?_?at|(?:price|product)-?_?uvp|prix-?_?barr|tachado|streichpreis"
 )
+_REMARK = re.compile(
+    r"\breviews?\b|review-?_?(?:text|item|comment)|testimonial|\bcomments?\b|\bq-?(?:and|n)?-?a\b"
+    r"|\bfaq|shipping-?_?(?:info|cost|note|text)|delivery-?_?(?:info|cost|note|text)|financ|leasing"
+    r"|instal?ment|min(?:imum)?-?_?order"
+)
+_REMARKED = frozenset(["review", "reviews", "comment", "acceptedAnswer", "suggestedAnswer"])
 _STRUCK_TAGS = frozenset(map(tag_id, ["s", "del", "strike"]))
 _ELSEWHERE_TAGS = frozenset(map(tag_id, ["footer", "nav", "header", "noscript", "template"]))
 _LINK = tag_id("a")
 _RELEVANT_TAGS = frozenset([*_STRUCK_TAGS, *_ELSEWHERE_TAGS, _LINK])
-_NO_NAMES = (False, False, False, False, False)
+_NO_NAMES = (False,) * 6
 
 
 @lru_cache(maxsize=16_384)
-def _named(names: str) -> tuple[bool, bool, bool, bool, bool]:
+def _named(names: str) -> tuple[bool, ...]:
     lower = names.lower()
     return (
         bool(_ELSEWHERE.search(lower)),
@@ -76,6 +83,7 @@ def _named(names: str) -> tuple[bool, bool, bool, bool, bool]:
         bool(_HIDDEN.search(lower)),
         bool(_OPTION.search(lower)),
         bool(_STRUCK_NAMES.search(lower)),
+        bool(_REMARK.search(lower)),
     )
 
 
@@ -111,15 +119,15 @@ class SurroundingsMap:
         names = attributes.get("class") or ""
         if identifier := attributes.get("id"):
             names = f"{names} {identifier}"
-        named = elsewhere, tile, hidden, option, struck = (
-            _named(names[:400]) if names else _NO_NAMES
-        )
+        named = _named(names[:400]) if names else _NO_NAMES
+        elsewhere, tile, hidden, option, struck, remark = named
+        remark = remark or attributes.get("itemprop") in _REMARKED
         style = attributes.get("style")
-        if named == _NO_NAMES and not style and tag not in _RELEVANT_TAGS:
+        if named == _NO_NAMES and not (style or remark) and tag not in _RELEVANT_TAGS:
             # most elements change nothing
             return above._replace(hidden=True) if "hidden" in attributes else above
         if node.mem_id in self._central:
-            elsewhere = tile = hidden = option = struck = False
+            elsewhere = tile = hidden = option = struck = remark = False
         elif tag in _ELSEWHERE_TAGS:
             elsewhere = True
         if "hidden" in attributes or (style and _HIDDEN_STYLE.search(style[:300].lower())):
@@ -134,6 +142,7 @@ class SurroundingsMap:
             or tag in _STRUCK_TAGS
             or bool(style and "line-through" in style),
             above.linked or (tag == _LINK and len(attributes.get("href") or "") > 2),
+            above.remark or remark,
         )
 
 

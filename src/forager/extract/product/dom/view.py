@@ -46,7 +46,7 @@ class BuyButton:
 
 
 @dataclass(frozen=True)
-class View:
+class DomView:
     """Properties of the page that are shared by the readers of the DOM."""
 
     page: ProductPage

@@ -13,7 +13,7 @@ from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
-from forager.extract.product.record import Availability, Fact, FieldName, Variant
+from forager.extract.product.product import Availability, Fact, FieldName, Variant
 from forager.extract.product.script.blobs import blobs_of
 from forager.extract.product.wording import alike, brand_of, gtin_of, name_of, sku_of
 

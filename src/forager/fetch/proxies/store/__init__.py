@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
+from forager.backoff import backoff_sql
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
-from forager.fetch.proxies.record import ProxyRecord, SealedProxy, Tally
+from forager.fetch.proxies.proxy import EncryptedProxy, ProxyRecord, Tally
 
 _SEALED: LiteralString = """
     p.id, p.proxy_protocol AS scheme, p.proxy_url AS host, p.proxy_port AS port,
@@ -17,7 +18,7 @@ _SEALED: LiteralString = """
 _RECORD: LiteralString = """
     id, proxy_protocol AS scheme, proxy_url AS host, proxy_port AS port,
     proxy_username AS username, proxy_password IS NOT NULL AS has_password, allow_private,
-    is_active, disabled_reason, success_count, failure_count, consecutive_failures,
+    is_active, disabled_reason, success_count, failure_count, total_failures,
     avg_response_time_ms, last_used_at, last_success_at, last_failure_at, last_failure_reason,
     next_probe_at, region, cost_amount, cost_unit, cost_currency, created_at
 """
@@ -70,10 +71,8 @@ _USE: LiteralString = f"""
     RETURNING {_SEALED}
 """
 
-# seconds before the first probe, doubling up to an hour
-_PROBE_DELAY: LiteralString = """
-    make_interval(secs => least(30 * power(2, least(p.probe_attempts, 30)), 3600))
-"""
+# seconds before the first probe, and at most
+_PROBE_DELAY = backoff_sql("p.probe_attempts", "30", "3600")
 _TALLIES = RowArrays(
     "t", id="bigint", successes="int", failures="int", run="int", response_ms="float8",
     reason="text",
@@ -116,9 +115,9 @@ async def pick(
     private: bool,
     region: str | None,
     shared: bool,
-) -> SealedProxy | None:
+) -> EncryptedProxy | None:
     """The least recently used proxy; unless `shared`, one that no other process has picked."""
-    return await Rows(connection, SealedProxy).first(
+    return await Rows(connection, EncryptedProxy).first(
         f"{_SEEN}, {_ANY if shared else _UNPICKED} {_USE}",
         {
             "names": list(names),
@@ -127,6 +126,13 @@ async def pick(
             "region": region,
         },
     )
+
+
+# also in `consecutive_failures`, which workers of the previous version use: it keeps the number
+# right while both versions run
+_FAILURES_IN_A_ROW: LiteralString = (
+    "CASE WHEN t.successes > 0 THEN 0 ELSE p.consecutive_failures END + t.run"
+)
 
 
 async def add_outcomes(
@@ -144,9 +150,9 @@ async def add_outcomes(
         )
         UPDATE proxies p
            SET success_count = p.success_count + t.successes,
-               failure_count = p.failure_count + t.failures,
-               consecutive_failures =
-                   CASE WHEN t.successes > 0 THEN 0 ELSE p.consecutive_failures END + t.run,
+               total_failures = p.total_failures + t.failures,
+               failure_count = {_FAILURES_IN_A_ROW},
+               consecutive_failures = {_FAILURES_IN_A_ROW},
                probe_attempts = CASE WHEN t.successes > 0 THEN 0 ELSE p.probe_attempts END,
                avg_response_time_ms = CASE WHEN t.successes > 0
                    THEN (coalesce(p.avg_response_time_ms, 0) * least(p.success_count, %(weight)s)
@@ -173,11 +179,11 @@ async def disable_failing(
         f"""
         UPDATE proxies p
            SET is_active = false,
-               disabled_reason = p.consecutive_failures || ' failures in a row, the last: '
+               disabled_reason = p.failure_count || ' failures in a row, the last: '
                                  || coalesce(p.last_failure_reason, 'unknown'),
                next_probe_at = now() + {_PROBE_DELAY},
                updated_at = now()
-         WHERE p.id = ANY(%(ids)s) AND p.is_active AND p.consecutive_failures > %(allowed)s
+         WHERE p.id = ANY(%(ids)s) AND p.is_active AND p.failure_count > %(allowed)s
            -- many requests that fail at the same moment are one failure of the proxy
            AND coalesce(p.last_success_at, '-infinity') <= now() - %(quiet)s * interval '1 second'
         RETURNING {_RECORD}
@@ -188,9 +194,9 @@ async def disable_failing(
 
 async def claim_probes(
     connection: Connection, *, limit: int, region: str | None
-) -> list[SealedProxy]:
+) -> list[EncryptedProxy]:
     """Failing proxies whose probe is due; the next one is scheduled with backoff."""
-    return await Rows(connection, SealedProxy).all(
+    return await Rows(connection, EncryptedProxy).all(
         f"""
         WITH due AS (
             SELECT id FROM proxies
@@ -214,8 +220,8 @@ async def recover_proxy(connection: Connection, proxy_id: int) -> bool:
     return await Tuples(connection).changed(
         """
         UPDATE proxies
-           SET is_active = true, disabled_reason = NULL, consecutive_failures = 0,
-               next_probe_at = NULL, updated_at = now()
+           SET is_active = true, disabled_reason = NULL, failure_count = 0,
+               consecutive_failures = 0, next_probe_at = NULL, updated_at = now()
          WHERE id = %s AND NOT is_active AND next_probe_at IS NOT NULL
         """,
         (proxy_id,),
@@ -234,8 +240,9 @@ async def enable_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | N
     return await Rows(connection, ProxyRecord).first(
         f"""
         UPDATE proxies
-           SET is_active = true, disabled_reason = NULL, consecutive_failures = 0,
-               probe_attempts = 0, next_probe_at = NULL, updated_at = now()
+           SET is_active = true, disabled_reason = NULL, failure_count = 0,
+               consecutive_failures = 0, probe_attempts = 0, next_probe_at = NULL,
+               updated_at = now()
          WHERE id = %s
         RETURNING {_RECORD}
         """,
@@ -278,8 +285,8 @@ async def select_records(connection: Connection, *, after: int, limit: int) -> l
     )
 
 
-async def select_sealed(connection: Connection, proxy_id: int) -> SealedProxy | None:
-    return await Rows(connection, SealedProxy).first(
+async def select_encrypted(connection: Connection, proxy_id: int) -> EncryptedProxy | None:
+    return await Rows(connection, EncryptedProxy).first(
         f"SELECT {_SEALED} FROM proxies p WHERE p.id = %s", (proxy_id,)
     )
 

@@ -12,7 +12,7 @@ from forager.db.database import Connection
 from forager.db.retention import OldRows
 from forager.db.rows import RowArrays, Rows, Values
 from forager.extract.hosts import parent_domains
-from forager.fetch.proxies.record import cost_of, shown_address
+from forager.fetch.proxies.proxy import cost_of, shown_address
 
 # names: the host and its parent domains; the traffic counts for the nearest with a row
 _NEW = RowArrays("n", names="text", proxy_id="bigint", requests="bigint", bytes="bigint")

@@ -1,0 +1,1 @@
+"""Operations on crawls, their jobs and their sources."""

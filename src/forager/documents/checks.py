@@ -1,0 +1,194 @@
+"""Checks of sources: whether they are published, and what extraction lost of their pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from forager.amounts import counted
+from forager.archive.storage import Storage
+from forager.checks import MAX_EXAMPLES, Check, Result, Topic, check, warn
+from forager.db.cursor import batches
+from forager.db.database import Database
+from forager.documents.archived import archived_page, repeated_blocks
+from forager.documents.page import ArchivedDocument
+from forager.documents.publication import publish_hint
+from forager.documents.sources import get_source, list_held_back
+from forager.documents.store import reads
+from forager.extract.audit import LARGE_SECTION_BYTES, MIN_KEPT_SHARE, PageAudit, audit_page
+from forager.settings import Settings
+
+MAX_CLUSTERS = 100
+_BATCH = 200
+
+
+@check(
+    "publication", Topic.WORK, "Readers see old pages, or none, until a generation is published."
+)
+async def check_publication(database: Database, _settings: Settings) -> Result:
+    """Whether the newest generation of each source is published."""
+    held_back = await list_held_back(database, limit=MAX_EXAMPLES)
+    if not held_back:
+        return "no generation is held back"
+    return warn(
+        "generations held back",
+        str(publish_hint(held_back[0].source_id)),
+        found=[
+            f"generation {each.number} of {each.source_id} is {each.label}" for each in held_back
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PageProblem:
+    """Something that extraction may do to a page."""
+
+    message: str
+    impact: str
+    applies: Callable[[PageAudit], object]
+    detail: Callable[[PageAudit], str]
+
+
+PROBLEMS = {
+    "empty_pages": PageProblem(
+        "pages without text, although they show some",
+        "Readers and searches find nothing of them.",
+        lambda page: page.is_empty,
+        lambda page: f"{page.visible} characters visible",
+    ),
+    "cut_pages": PageProblem(
+        f"pages that keep under {MIN_KEPT_SHARE:.0%} of their text",
+        "Readers and searches miss most of them.",
+        lambda page: page.is_gutted and not page.is_empty,
+        lambda page: f"{page.kept_share:.0%} kept",
+    ),
+    "lost_headings": PageProblem(
+        "pages that lose headings",
+        "Sections cannot be linked to, and searches rank them lower.",
+        lambda page: page.lost_headings,
+        lambda page: "; ".join(page.lost_headings[:3]),
+    ),
+    "lost_text": PageProblem(
+        "pages with words, titles, code, rows or items that no rule removed and no section has",
+        "Readers and searches miss them, and explain does not list them.",
+        lambda page: page.losses.lost_count,
+        lambda page: page.losses.summary,
+    ),
+    "large_sections": PageProblem(
+        f"pages with sections over {LARGE_SECTION_BYTES >> 10} KB",
+        "A search hit in them says little about the place.",
+        lambda page: page.large_sections,
+        lambda page: "; ".join(page.large_sections[:3]),
+    ),
+    "guessed_content": PageProblem(
+        "pages whose main content was found by a fallback",
+        "They may contain menus, or lack parts.",
+        lambda page: page.fallbacks,
+        lambda page: page.chosen_by,
+    ),
+}
+
+
+@dataclass(slots=True)
+class CheckedPages:
+    """The published pages of a source, extracted again."""
+
+    source_id: str
+    # clusters of nearly the same text, their pages, and the largest of them
+    near_duplicates: tuple[int, int, list[tuple[int, str, str]]]
+    read: int = 0
+    unreadable: int = 0  # pages that are not in the archive (any more)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PROBLEMS, 0))
+    examples: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in PROBLEMS})
+    words: Counter[str] = field(default_factory=Counter)  # that pages show, by generator
+    lost: Counter[str] = field(default_factory=Counter)  # words and elements, by generator
+    removed: Counter[str] = field(default_factory=Counter)  # words, by rule
+
+    def add(self, page: PageAudit) -> None:
+        self.read += 1
+        losses = page.losses
+        self.words[losses.generator] += losses.words
+        self.lost[losses.generator] += losses.lost_count
+        self.removed.update(losses.removed_words)
+        for name, problem in PROBLEMS.items():
+            if problem.applies(page):
+                self.counts[name] += 1
+                if len(self.examples[name]) < MAX_EXAMPLES:
+                    detail = " ".join(problem.detail(page).split())
+                    self.examples[name].append(f"{page.url} ({detail})")
+
+
+async def read_source(database: Database, storage: Storage, source_id: str) -> CheckedPages:
+    """Extract every published page of a source again."""
+    source = await get_source(database, source_id)
+    repeated = await repeated_blocks(database, source.id)
+    near = await database.run(reads.select_near_clusters, source.id, limit=MAX_CLUSTERS)
+    checked = CheckedPages(source.id, near)
+
+    async def select(after: int) -> list[ArchivedDocument]:
+        return await database.run(
+            reads.select_archived_documents, source.id, after=after, limit=_BATCH
+        )
+
+    async for rows in batches(select, 0, lambda row: row.document_id, _BATCH):
+        for row in rows:
+            if (page := await archived_page(storage, row)) is None:
+                checked.unreadable += 1
+            else:
+                checked.add(await asyncio.to_thread(audit_page, *page, repeated))
+    return checked
+
+
+@check("pages", Topic.SOURCES, "Pages that are not in the archive cannot be checked.")
+def check_pages(pages: CheckedPages) -> Result:
+    message = f"{counted(pages.read, 'page')} of {pages.source_id} checked"
+    if pages.unreadable:
+        again = "Crawl the source again to archive them."
+        return warn(f"{message}; not in the archive", again, count=pages.unreadable)
+    return message
+
+
+@check("removed_text", Topic.SOURCES, "Rules that remove much may remove content.")
+def check_removed_text(pages: CheckedPages) -> Result:
+    """Count the words of all pages, by generator, and those that each rule removed."""
+    if not pages.words.total():
+        return "nothing to compare"
+    by_generator = "; ".join(
+        f"{name or 'text'}: {words:,} words, {pages.lost[name]:,} lost"
+        for name, words in pages.words.most_common(MAX_EXAMPLES)
+    )
+    by_rule = "; ".join(f"{rule}: {words:,}" for rule, words in pages.removed.most_common())
+    return f"{by_generator}. Removed by rule: {by_rule or 'none'}"
+
+
+def _check_problem(name: str, pages: CheckedPages) -> Result:
+    if not pages.counts[name]:
+        return "none"
+    return warn(
+        PROBLEMS[name].message,
+        "Compare one with its archived response: forager explain URL",
+        found=pages.examples[name],
+        count=pages.counts[name],
+    )
+
+
+PROBLEM_CHECKS = [
+    Check(name, Topic.SOURCES, problem.impact, partial(_check_problem, name))
+    for name, problem in PROBLEMS.items()
+]
+
+
+@check("near_duplicates", Topic.SOURCES, "Searches find the same text several times.")
+def check_near_duplicates(pages: CheckedPages) -> Result:
+    clusters, count, largest = pages.near_duplicates
+    if not count:
+        return "none"
+    return warn(
+        f"pages with nearly the same text, in {counted(clusters, 'cluster')}",
+        "Exclude copies from the crawl, for example versions and print views.",
+        found=[f"{first} … {last} ({size} pages)" for size, first, last in largest],
+        count=count,
+    )

@@ -1,0 +1,162 @@
+"""Operations that read and search published pages. Their commands print text for people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from forager.documents.operations import Document, Number, PathText, SourceId, find_source
+from forager.documents.page import SectionRow
+from forager.documents.reader import as_markdown, read_page, read_path, section_of
+from forager.documents.search import SearchRequest, hit
+from forager.documents.search import search as search_sections
+from forager.documents.search.embedding import embedder_of
+from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
+from forager.operations.models import PlainText, ResponseModel, Url
+from forager.operations.operation import Context, Cursor, Group
+
+reading = Group("", "Published pages.", page="Search")
+
+OfSource = Annotated[
+    PlainText, Field(min_length=1, max_length=500, description="Only of this source.")
+]
+OldNumber = Annotated[Number, Field(description="Number of an older generation of the source.")]
+SectionName = Annotated[
+    PlainText,
+    Field(max_length=2000, description="Only this section: its anchor, heading or name."),
+]
+Versions = Annotated[
+    PlainText,
+    Field(
+        max_length=100,
+        description="Only these versions of the source, such as 3.12 or >=3.10,<3.13.",
+        examples=["3.12"],
+    ),
+]
+FullPath = Annotated[PathText, Field(description="Full path of the page.")]
+BelowPath = Annotated[PathText, Field(description="Only below this path.")]
+Words = Annotated[
+    PlainText,
+    Field(
+        max_length=2000,
+        description='Words, "exact phrases", identifiers, -without, one or another.',
+        examples=["connection pool"],
+    ),
+]
+Language = Annotated[
+    PlainText, Field(max_length=35, description="Only pages in this language.", examples=["en"])
+]
+OfKind = Annotated[SectionKind, Field(description="Only sections of this kind.")]
+MaxHits = Annotated[int, Field(ge=1, le=MAX_HITS, description="Maximum number of hits.")]
+
+
+class Section(ResponseModel, row=SectionRow):
+    """A heading with its text; `parent_id` makes a tree of them."""
+
+
+class Sections(ResponseModel):
+    document: Document
+    items: list[Section] = Field(validation_alias="sections")
+
+
+class PageReading(ResponseModel):
+    """A page, or a section of it with everything below."""
+
+    document: Document
+    duplicate: str | None = Field(
+        description="The requested URL, if it is a duplicate of this page."
+    )
+    markdown: str
+    sections: list[Section]
+
+
+class FurtherSection(ResponseModel, row=hit.FurtherSection):
+    """Another section of a page that was found."""
+
+
+class Hit(ResponseModel, row=hit.Hit):
+    """A page with its best section. All texts are plain text, even if they look like HTML."""
+
+    highlights: list[tuple[int, int]] = Field(
+        description="Start and end offsets of the matches in the snippet."
+    )
+    source: str = Field(validation_alias="source_id")
+    generation: int = Field(description="Number of the generation it was found in.")
+    missing: list[str] = Field(description="Words of the query that the section does not contain.")
+    sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
+    more_sections: int = Field(description="Number of further sections of the page that match.")
+    repeats: int = Field(description="Sections on other pages with the same text.")
+
+
+class SearchAnswer(ResponseModel):
+    """Hits, best first."""
+
+    items: list[Hit]
+    total: int = Field(description="Pages that match; if `capped`, at least this many.")
+    capped: bool = Field(description="Too many sections match, so only some were ranked.")
+    next_cursor: str | None
+    note: str | None = Field(description="Notes about the result, such as relaxed conditions.")
+    suggestion: str | None = Field(description="Suggested correction of the query.")
+    facets: dict[str, dict[str, int]] = Field(
+        description="Number of pages by `source`, `language` and `kind`."
+    )
+
+
+@reading.operation("read", "GET /documents/read", tag="documents", command=False)
+async def read(
+    context: Context,
+    url: Url,
+    source: OfSource | None = None,
+    generation: OldNumber | None = None,
+    section: SectionName | None = None,
+) -> PageReading:
+    """Read a published page as markdown and sections; without a source, the latest copy."""
+    page = await read_page(
+        context.database, url, source_id=source, generation=generation, user_id=context.owner
+    )
+    sections = page.sections if section is None else section_of(page, section)
+    return PageReading.of(page, sections=sections, markdown=as_markdown(sections))
+
+
+@reading.operation("read", "GET /sections", tag="documents", command=False)
+async def sections(context: Context, source: SourceId, path: FullPath) -> Sections:
+    """List the sections of a published page, by source and path."""
+    await find_source(context, source)
+    return Sections.of(await read_path(context.database, source, path))
+
+
+@reading.operation("search", "GET /search", tag="search", command=False)
+async def search(
+    context: Context,
+    q: Words,
+    source: OfSource | None = None,
+    version: Versions | None = None,
+    generation: OldNumber | None = None,
+    path: BelowPath | None = None,
+    language: Language | None = None,
+    kind: OfKind | None = None,
+    limit: MaxHits = 10,
+    cursor: Cursor = None,
+) -> SearchAnswer:
+    """Search published pages. The source `python` includes `python@3.13`.
+
+    Pages in the language of the header `Accept-Language` are ranked first.
+    """
+    request = SearchRequest(
+        query=q,
+        source=source,
+        version=version,
+        generation=generation,
+        path=path,
+        language=language,
+        kind=kind,
+        prefers=preferred_language(context.language),
+        user_id=context.owner,
+        limit=limit,
+        cursor=cursor,
+    )
+    embedder = embedder_of(context.settings)
+    return SearchAnswer.of(
+        await search_sections(context.database, request, context.engine, embedder)
+    )

@@ -1,0 +1,1 @@
+"""Events: what happened to products, domains and parsers."""

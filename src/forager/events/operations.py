@@ -1,0 +1,50 @@
+"""Operations on events of products and domains."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from forager.events.event import EventKind, EventRow
+from forager.events.service import list_events
+from forager.operations.models import (
+    Listed,
+    Moment,
+    OnlyDomain,
+    Paging,
+    ResponseModel,
+    RowId,
+    listed,
+)
+from forager.operations.operation import Context, Group
+
+event_log = Group("events", "Events of products and domains, as sent to webhooks.", "Events")
+
+Kind = Annotated[EventKind, Field(description="Only this kind.")]
+ProductId = Annotated[RowId, Field(description="Only events of this product.")]
+Since = Annotated[Moment, Field(description="Only events from this time on; UTC without a zone.")]
+
+
+class CatalogEvent(ResponseModel, row=EventRow, hidden=("domain_id",)):
+    """An event, with the values at the time it occurred."""
+
+    kind: str = Field(description="Later versions may add kinds.", examples=list(EventKind)[:1])
+
+
+@event_log.operation(
+    "list", "GET /events", flags={"product_id": "--product"}, none="No events match."
+)
+async def events(
+    context: Context,
+    paging: Paging,
+    kind: Kind | None = None,
+    domain: OnlyDomain | None = None,
+    product_id: ProductId | None = None,
+    since: Since | None = None,
+) -> Listed[CatalogEvent]:
+    """List events of products and domains, newest first."""
+    page = await list_events(
+        context.database, kind=kind, domain=domain, product_id=product_id, since=since, **paging
+    )
+    return listed(page, CatalogEvent.of)

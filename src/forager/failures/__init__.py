@@ -1,0 +1,1 @@
+"""Failures of tasks and jobs: their causes, and the log of errors."""

@@ -1,0 +1,1 @@
+"""Operations, declared once in their feature: API, command line and library are derived."""

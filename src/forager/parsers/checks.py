@@ -1,0 +1,74 @@
+"""Checks of parsers: whether they are installed, work, and read as many pages as usual."""
+
+from __future__ import annotations
+
+from forager.checks import Result, Topic, check, warn
+from forager.db.database import Database
+from forager.parsers.overview import overview
+from forager.parsers.rates import degraded_domains
+from forager.parsers.store.rollouts import select_bypassed
+from forager.settings import Settings
+
+
+@check(
+    "bypassed_parsers", Topic.WORK, "Pages of a parser that keeps breaking are read generically."
+)
+async def check_bypassed(database: Database, _settings: Settings) -> Result:
+    bypassed = await database.run(select_bypassed)
+    if not bypassed:
+        return "none"
+    return warn(
+        "parsers that keep breaking, so that their pages are read generically",
+        "See forager errors list --type parse; roll the parser back or fix it.",
+        found=[f"{parser}: {reason}" for parser, reason in bypassed],
+    )
+
+
+@check(
+    "success_rates",
+    Topic.WORK,
+    "Fewer pages of a domain give good products; its shop may have changed.",
+)
+async def check_rates(database: Database, settings: Settings) -> Result:
+    """Whether domains are parsed much worse than usual."""
+    degraded = await degraded_domains(database, settings)
+    if not degraded:
+        return "no drops"
+    return warn(
+        "domains parsed much worse than usual",
+        "See forager parsers rates --domain; the shop may have been redesigned.",
+        found=[
+            f"{rate.domain} ({rate.recent_good / rate.recent_pages:.0%} of the last"
+            f" {rate.recent_pages} pages, usually {rate.earlier_good / rate.earlier_pages:.0%})"
+            for rate in degraded
+        ],
+    )
+
+
+@check("parsers", Topic.WORK, "Pages of that shop are parsed generically, or not at all.")
+async def check_parsers(database: Database, settings: Settings) -> Result:
+    """Whether every parser can be loaded here, and every version that was rolled out is there."""
+    found = await overview(database, settings)
+    missing = [f"{each.name} {each.version}" for each in found.parsers if each.state == "missing"]
+    message = f"{len(found.parsers) - len(missing)} versions"
+    if found.broken:
+        broken = [f"{each.origin}: {each.reason}" for each in found.broken]
+        return warn(f"{message}; cannot be loaded", "Fix or remove that plug-in.", found=broken)
+    if missing:
+        return warn(
+            f"{message}; rolled out, and not installed here",
+            "Install it again, or roll out another: forager parsers rollout NAME VERSION",
+            found=missing,
+        )
+    lacking = [
+        f"{each.name} {each.version}: {', '.join(each.missing_on)}"
+        for each in found.parsers
+        if each.missing_on
+    ]
+    if lacking:
+        return warn(
+            f"{message}; not installed on every worker",
+            "Install the version there and restart the worker.",
+            found=lacking,
+        )
+    return message

@@ -1,0 +1,253 @@
+"""Operations on site parsers: everyone sees them, admins roll them out."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from forager.amounts import counted
+from forager.errors import InvalidInput
+from forager.operations.models import (
+    Listed,
+    Paging,
+    PlainText,
+    RequestModel,
+    ResponseModel,
+    example,
+    listed,
+)
+from forager.operations.operation import Columns, Context, Group, Scope
+from forager.parsers import backtest as tests
+from forager.parsers import overview as parser_overview
+from forager.parsers import rollouts
+from forager.parsers.rates import list_rates
+from forager.parsers.registry import load_parsers
+
+parsers = Group(
+    "parsers",
+    "Site parsers: write, test, compare, roll out and roll back.",
+    page="Parsers",
+    changes=Scope.ADMIN,
+)
+
+Name = Annotated[
+    PlainText,
+    Field(min_length=1, max_length=100, examples=["amazon"], description="Name of the parser."),
+]
+Version = Annotated[PlainText, Field(min_length=1, max_length=100)]
+DomainName = Annotated[PlainText, Field(min_length=1, max_length=300)]
+_SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", re.ASCII)
+
+
+_ABOUT_PARSER = {
+    "canary_share": "Share of tasks on which the canary version is tried.",
+    "week_pages": "Pages of the last 7 days.",
+    "week_rate": "Success rate of the last 7 days.",
+    "recent_pages": "Pages among the last 100.",
+}
+
+
+class Parser(ResponseModel, row=parser_overview.ParserLine, about=_ABOUT_PARSER):
+    """One version of a parser; `missing`: it should run, but is not installed."""
+
+    state: Literal["active", "canary", "idle", "missing"]
+    recent_rate: float | None = Field(description="Of the last 100 pages of each domain.")
+    missing_on: list[str] = Field(
+        description="Running workers that should use this version and do not have it installed."
+    )
+
+
+class BrokenParser(ResponseModel):
+    """A plug-in that could not be loaded."""
+
+    origin: str
+    reason: str
+
+
+class Parsers(ResponseModel):
+    items: list[Parser] = Field(validation_alias="parsers")
+    broken: list[BrokenParser]
+
+
+class ParserRate(ResponseModel):
+    """The success rate of one version at one domain."""
+
+    domain: str
+    parser: str
+    version: str
+    role: str
+    recent_pages: int
+    recent_rate: float | None
+    week_pages: int
+    week_rate: float | None
+
+
+def parse_share(text: str) -> float:
+    """ "10%" and "0.1" are the same share."""
+    match = _SHARE.fullmatch(text)
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share <= 1:
+        raise InvalidInput(
+            f"{text!r} is not a share of the tasks",
+            hint="Write it as 10% or 0.1: more than 0%, at most 100%.",
+        )
+    return share
+
+
+def _share(value: Any) -> Any:
+    try:
+        return parse_share(value) if isinstance(value, str) else value
+    except InvalidInput as error:
+        raise ValueError(f"{error.message}. {error.hint}") from None
+
+
+class RolloutOrder(RequestModel):
+    model_config = example(version="1", canary=0.1)
+
+    version: Version = Field(description="Version of the parser.")
+    canary: Annotated[float, BeforeValidator(_share), Field(gt=0, le=1)] | None = Field(
+        default=None,
+        description="Only run it beside the active version, on this share of tasks: 0.1 or 10%.",
+    )
+
+
+class Rollout(ResponseModel, row=rollouts.Rollout):
+    """The rollout state of a parser; workers apply it within seconds."""
+
+    missing_on: list[str] = Field(
+        description="Running workers that do not have the rolled-out version installed."
+    )
+
+
+class ReadingError(ResponseModel):
+    url: str
+    message: str
+
+
+class BacktestVersion(ResponseModel):
+    version: str
+    rate: float | None
+    outcomes: dict[str, int]
+    milliseconds_per_page: float | None = Field(validation_alias="milliseconds")
+    errors: list[ReadingError]
+
+
+class BacktestExample(ResponseModel, row=tests.Example):
+    """A page on which a field was changed, gained or lost."""
+
+
+_ABOUT_BACKTEST_FIELD = {
+    "gained": "Pages on which only the new version finds the field.",
+    "lost": "Pages on which only the old version finds the field.",
+    "equal": "Pages on which the values are equal.",
+}
+
+
+class BacktestField(ResponseModel, row=tests.FieldReport, about=_ABOUT_BACKTEST_FIELD):
+    examples: list[BacktestExample]
+
+
+class BacktestReport(ResponseModel):
+    """The new version compared with the old one, field by field."""
+
+    parser: str
+    pages: int
+    unreadable: int = Field(description="Pages that are no longer in the archive.")
+    outcomes_differ: int = Field(
+        description="Pages that one version reads and the other does not, or not as well."
+    )
+    truncated: bool = Field(description="There are more pages than were read.")
+    old: BacktestVersion
+    new: BacktestVersion
+    fields: dict[str, BacktestField]
+
+
+def _percent(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.1%}"
+
+
+def _state(parser: Any) -> tuple[str, str]:
+    share = f" {parser.canary_share:.0%}" if parser.canary_share else ""
+    styles = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
+    return f"{parser.state}{share}", styles[parser.state]
+
+
+PARSER_COLUMNS: Columns = {
+    "PARSER": "name",
+    "VERSION": "version",
+    "STATE": _state,
+    "LAST 100>": lambda parser: _percent(parser.recent_rate),
+    "7 DAYS>": lambda parser: _percent(parser.week_rate),
+    "FROM": "origin",
+    "PATTERNS…": lambda parser: ", ".join(parser.patterns),
+}
+RATE_COLUMNS: Columns = {
+    "DOMAIN": "domain",
+    "PARSER": "parser",
+    "VERSION": "version",
+    "ROLE": "role",
+    "OF LAST 100>": "recent_pages",
+    "GOOD>": lambda rate: _percent(rate.recent_rate),
+    "IN 7 DAYS>": "week_pages",
+    "GOOD >": lambda rate: _percent(rate.week_rate),
+}
+
+
+def _problems(found: Any) -> str:
+    """Plug-ins that cannot be loaded, and workers that lack a version."""
+    lines = [f"{plugin.origin} was skipped: {plugin.reason}" for plugin in found.broken]
+    for each in found.items:
+        if each.missing_on:
+            workers = counted(len(each.missing_on), "worker")
+            named = ", ".join(each.missing_on[:5])
+            lines.append(f"{each.name} {each.version} is not installed on {workers}: {named}")
+    return "\n".join(lines)
+
+
+@parsers.operation("list", "GET /parsers", columns=PARSER_COLUMNS, done=_problems)
+async def list_parsers(context: Context) -> Parsers:
+    """List parsers: versions, patterns, status and success rates."""
+    return Parsers.of(await parser_overview.overview(context.database, context.settings))
+
+
+@parsers.operation(
+    "rates",
+    "GET /parsers/rates",
+    limit=100,
+    columns=RATE_COLUMNS,
+    none="No pages were parsed in the last seven days.",
+)
+async def rates(
+    context: Context,
+    paging: Paging,
+    domain: Annotated[DomainName | None, Field(description="Only this domain.")] = None,
+) -> Listed[ParserRate]:
+    """List the success rate of each version by domain: last 100 pages, and last 7 days."""
+    return listed(await list_rates(context.database, domain=domain, **paging), ParserRate.of)
+
+
+@parsers.operation(
+    "rollout", "POST /parsers/{name}/rollout", arguments=("version",), button="Roll out"
+)
+async def rollout(context: Context, name: Name, order: RolloutOrder) -> Rollout:
+    """Activate a version; with a canary share, run it on a part of the tasks first.
+
+    Workers apply it within seconds.
+    """
+    load_parsers(context.settings.parser_modules)
+    done = await rollouts.roll_out(
+        context.database, context.settings, name, order.version, canary=order.canary
+    )
+    return Rollout.of(done)
+
+
+@parsers.operation("rollback", "POST /parsers/{name}/rollback", button="Roll back")
+async def rollback(context: Context, name: Name) -> Rollout:
+    """Undo the last step: end the canary, or return to the previous version."""
+    load_parsers(context.settings.parser_modules)
+    return Rollout.of(await rollouts.roll_back(context.database, name))
+
+
+parsers.by_hand("backtest", "POST /parsers/{name}/backtest", button="Compare")

@@ -1,0 +1,213 @@
+"""Search over several sources: their names, versions and vocabularies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from documents.searching import Look, headings
+from forager.db.database import Database
+from forager.documents.search.embedding import static_model
+from forager.documents.search.rerank import rerank
+from forager.documents.search.scopes import RankedGenerations
+from forager.documents.search.score import Candidate, SectionPlace, WeightedTerms
+from forager.documents.search.semantic import Embedding
+from forager.documents.search.tsquery import EMPTY
+from forager.documents.store import embeddings
+from forager.documents.versions import select_versions
+from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
+from search_corpus import Corpus, Page
+
+PROCESSES = {"/processes": [("Start a process", "A process starts with spawn.")]}
+
+
+def sources_of(page: Any) -> list[str]:
+    return [hit.source_id for hit in page.items]
+
+
+# --- the source that a query names ---------------------------------------------------------------
+
+
+async def test_the_source_that_a_query_names_comes_first(corpus: Corpus, look: Look) -> None:
+    await corpus.publish("ada", {"/p": [("Start a process", "As in erlang, with spawn.")]})
+    await corpus.publish("erlang", {"/p": [("Processes", "They start with spawn as a process.")]})
+    assert sources_of(await look("start process"))[0] == "ada"
+    page = await look("start process erlang")
+    assert sources_of(page)[0] == "erlang"
+    # its name is no word that its sections must have
+    assert page.items[0].missing == ()
+
+
+async def test_a_misspelled_name_of_a_source_is_corrected(corpus: Corpus, look: Look) -> None:
+    await corpus.publish("ada", PROCESSES)
+    await corpus.publish("erlang", PROCESSES)
+    page = await look("start process erlng")
+    assert sources_of(page)[0] == "erlang"
+    assert "erlng; erlang was assumed" in (page.note or "")
+
+
+async def test_a_word_that_a_source_uses_is_no_misspelled_name(corpus: Corpus, look: Look) -> None:
+    await corpus.publish("forth", PROCESSES)
+    await corpus.publish("ada", {"/f": [("Move forward", "Moves a process forward.")]})
+    assert (await look("forward process")).note is None
+
+
+async def test_the_name_of_a_source_alone_finds_its_pages(corpus: Corpus, look: Look) -> None:
+    await corpus.publish("erlang", {"/": [("Erlang", "About erlang."), ("Other", "text")]})
+    await corpus.publish("ada", PROCESSES)
+    assert headings(await look("erlang")) == ["Erlang"]
+
+
+# --- versions ----------------------------------------------------------------------------------
+
+
+async def versions(corpus: Corpus, *names: str) -> None:
+    for name in names:
+        await corpus.publish(name, {f"/{name}": [("Sorting lists", f"Sorts a list in {name}.")]})
+
+
+async def test_the_newest_version_comes_first_unless_the_query_names_one(
+    corpus: Corpus, look: Look
+) -> None:
+    await versions(corpus, "boost@1.9", "boost@1.81", "boost@1.74")
+    assert sources_of(await look("sorting lists"))[0] == "boost@1.81"
+    assert sources_of(await look("sorting lists boost 1.74"))[0] == "boost@1.74"
+    assert sources_of(await look("boost 1.9 sorting lists"))[0] == "boost@1.9"
+
+
+async def test_versions_are_filtered_by_a_range(corpus: Corpus, look: Look) -> None:
+    await versions(corpus, "boost@1.9", "boost@1.74", "boost@1.81")
+    for wanted, expected in {
+        "1.74": {"boost@1.74"},
+        ">=1.74": {"boost@1.74", "boost@1.81"},
+        ">1.9, <1.81": {"boost@1.74"},
+        "1.9-1.74": {"boost@1.9", "boost@1.74"},
+        "1.x": {"boost@1.9", "boost@1.74", "boost@1.81"},
+    }.items():
+        page = await look("sorting lists", source="boost", version=wanted)
+        assert set(sources_of(page)) == expected, wanted
+
+
+async def test_a_missing_version_lists_those_that_exist(corpus: Corpus, look: Look) -> None:
+    await versions(corpus, "boost@1.10", "boost@1.9")
+    with pytest.raises(NotFound) as error:
+        await look("sorting lists", source="boost", version="2")
+    assert error.value.hint == "Versions: 1.9, 1.10"
+
+
+def test_a_range_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(InvalidInput, match="not a range"):
+        select_versions(["boost@1.9"], ">=1.9,or so")
+    assert select_versions(["node@lts"], "lts") == ["node@lts"]
+
+
+# --- names that a site defines -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["ets:insert_new", "ets:insert_new/2", "ets.insert_new()"])
+async def test_a_qualified_name_finds_the_definition_on_the_page_of_that_name(
+    corpus: Corpus, look: Look, query: str
+) -> None:
+    signature = "insert_new(Table, Objects) -> boolean()"
+    await corpus.publish(
+        "erlang",
+        {
+            "/notes.html": Page([("Release notes", "ets:insert_new/2 and ets.insert_new.")]),
+            "/ets.html": Page([("ets", ""), (signature, "Inserts objects.")], anchor="insert_new"),
+            "/dets.html": Page([("dets", ""), (signature, "Stores.")], anchor="insert_new"),
+        },
+    )
+    page = await look(query)
+    assert page.items[0].url.startswith("https://erlang/ets.html")
+    assert all("dets" not in hit.url for hit in page.items)
+
+
+async def test_a_page_with_the_name_beats_an_entry_in_a_list(corpus: Corpus, look: Look) -> None:
+    declaration = "```\nvoid\ngtk_list_clear (\n  GtkList* list\n)\n```"
+    await corpus.publish(
+        "gtk",
+        {
+            "/class.List.html": Page([("List", ""), ("gtk_list_clear", "Clears a list.")]),
+            "/method.List.clear.html": Page(
+                [("clear", ""), ("Declaration", declaration)], title="Gtk.List.clear"
+            ),
+        },
+    )
+    assert (await look("gtk_list_clear")).items[0].title == "Gtk.List.clear"
+
+
+async def test_an_index_ranks_below_the_definition(corpus: Corpus, look: Look) -> None:
+    await corpus.publish(
+        "nim",
+        {
+            "/theindex.html": Page([("newSeqOfCap", "system: newSeqOfCap")], title="Index"),
+            "/system.html": Page(
+                [("System", ""), ("proc newSeqOfCap[T](cap: Natural): seq[T]", "Creates one.")]
+            ),
+        },
+    )
+    assert "system.html" in (await look("newSeqOfCap")).items[0].url
+
+
+async def test_a_query_that_begins_with_an_option_searches_for_it(
+    corpus: Corpus, look: Look
+) -> None:
+    await corpus.publish(
+        "gcc", {"/w": [("-Wall", "Warnings of all kinds.")], "/o": [("Wall", "A wall.")]}
+    )
+    assert headings(await look("-Wall")) == ["-Wall"]
+    page = await look("warnings -Wall")
+    assert page.items == []
+    assert '"-Wall"' in (page.note or "")
+
+
+# --- meaning -----------------------------------------------------------------------------------
+
+
+async def test_a_small_source_is_searched_by_meaning_beside_an_index_of_large_ones(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus(database)
+    await corpus.publish(
+        "large", {f"/{n}": [(f"Reload connections {n}", "Reload them.")] for n in range(300)}
+    )
+    await corpus.publish("small", {"/s": [("Restarting", "Starts the server again.")]})
+    await Embedding(database, settings.model_copy(update={"embeddings": "auto"})).run()
+    monkeypatch.setattr(embeddings, "MANY", 10)
+    await database.run(embeddings.create_index_if_large)
+    async with database.connection() as connection:
+        await connection.execute("SET hnsw.max_scan_tuples = 1")
+        model = static_model()
+        assert model is not None
+        [vector] = await model.embed(["reload the connections"])
+        cursor = await connection.execute(
+            "SELECT published_generation FROM sources WHERE id='small'"
+        )
+        [generation] = await cursor.fetchone() or [0]
+        found = await embeddings.select_nearest(connection, vector, [generation], None, 5)
+    assert len(found) == 1
+
+
+async def test_sections_with_near_words_come_first() -> None:
+    model = static_model()
+    assert model is not None
+    terms = WeightedTerms(["remove", "folder"], ["", ""], [1.0, 1.0], "remove folder", "en", "en")
+    scope = RankedGenerations("english", [], EMPTY, terms, {"s": terms})
+    texts = ("Prints a number on a screen.", "Deletes a directory.", "Adds a color.")
+    found = [
+        Candidate(
+            number, 0, [], [], 0, [], False, 0.0,
+            place=SectionPlace(number, 0, "", 1, text, "s", "", "https://s/", "en", 0),
+        )
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    ranked = await rerank(found, [scope], model)
+    assert ranked[0].place.beginning == "Deletes a directory."
+
+
+async def test_nothing_to_rerank_is_no_error() -> None:
+    model = static_model()
+    assert model is not None
+    assert await rerank([], [], model) == []
