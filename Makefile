@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # more than there are cores, because many tests wait for processes and timers
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
-.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-fleet bench-million bench-compare quality quality-search conformance chaos chaos-services format lock reference schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-idle bench-startup bench-agents bench-hosts bench-fleet bench-million bench-compare quality quality-search conformance chaos chaos-services format lock reference schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -117,6 +117,12 @@ bench-dispatch: $(READY) ## Compare task dispatch by Celery and by PostgreSQL (s
 bench-growth: $(READY) ## Measure memory and commit times of crawls with millions of URLs
 	@$(BIN)/python -m benchmarks.bench_memory
 	@$(BIN)/python -m benchmarks.bench_commit
+
+bench-idle: $(READY) ## Measure `forager up` without work, for ten minutes
+	@$(BIN)/python -m benchmarks.bench_idle $(ARGS)
+
+bench-agents: $(READY) ## Ask the questions of programmers through MCP (needs python3.11-doc, postgresql-doc-15)
+	@$(BIN)/python -m benchmarks.bench_agents $(ARGS)
 
 bench-startup: $(READY) ## Measure the start-up time of commands and crawls
 	@$(BIN)/python -m benchmarks.bench_startup $(ARGS)

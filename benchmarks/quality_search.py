@@ -23,6 +23,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from benchmarks.search_sites import (
     BLIND,
+    BLIND_AGAIN,
     DEVELOPMENT,
     FURTHER,
     HELD_OUT,
@@ -41,7 +42,8 @@ from forager.settings import Settings
 
 CACHE = Path(os.environ.get("SEARCH_BENCH_CACHE", "/var/tmp/forager-search"))
 OWN_QUERIES = [
-    Path(__file__).parent / name for name in ("search_queries.json", "unseen_queries.json")
+    Path(__file__).parent / name
+    for name in ("search_queries.json", "unseen_queries.json", "blind_queries.json")
 ]
 DEPTH = 10
 # notes below the tables
@@ -86,6 +88,7 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Further": FURTHER,
     "Other generators, tuned on": UNSEEN,
     "Other generators, held-out": UNSEEN_HELD_OUT,
+    "Other generators, blind": BLIND_AGAIN,
 }
 
 

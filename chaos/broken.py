@@ -27,9 +27,13 @@ class Switch(StrEnum):
     FETCH_TWICE = "fetch-twice"
 
 
-def patches(name: str) -> dict[str, Patch]:
-    """The patches of a switch; none for an empty name."""
-    return _SWITCHES[Switch(name)] if name else {}
+def patches(names: str) -> dict[str, Patch]:
+    """The patches of switches, whose names are separated by commas."""
+    return {
+        module: patch
+        for name in filter(None, names.split(","))
+        for module, patch in _SWITCHES[Switch(name)].items()
+    }
 
 
 def checked_switch(name: str | None) -> Switch | None:

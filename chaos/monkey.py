@@ -36,6 +36,7 @@ class Monkey:
         seed: int,
         *,
         faults: Sequence[Fault],
+        in_order: bool,
         progress: Callable[[], Awaitable[None]],
     ) -> None:
         self.done: list[Done] = []
@@ -43,6 +44,7 @@ class Monkey:
         self._world = world
         self._seed = seed
         self._faults = faults
+        self._in_order = in_order
         self._progress = progress
         self._running: set[asyncio.Task[None]] = set()
 
@@ -55,7 +57,8 @@ class Monkey:
                 await asyncio.sleep(chance.expovariate(1 / every) if every else 0)
                 # a cluster that still restarts killed processes has no work to lose
                 await self._progress()
-                self._start(replace(self._world, chance=chance))
+                kinds = [self._faults[number]] if self._in_order else self._faults
+                self._start(replace(self._world, chance=chance), kinds)
             if self._running:
                 await asyncio.wait(self._running, timeout=LAST_WAIT)
         finally:
@@ -65,9 +68,9 @@ class Monkey:
         for task in self._running:
             task.result()
 
-    def _start(self, world: World) -> None:
+    def _start(self, world: World, kinds: Sequence[Fault]) -> None:
         self.begun += 1
-        task = asyncio.ensure_future(self._break_something(world))
+        task = asyncio.ensure_future(self._break_something(world, kinds))
         self._running.add(task)
         task.add_done_callback(self._forget)
 
@@ -76,10 +79,10 @@ class Monkey:
         if task.cancelled() or task.exception() is None:
             self._running.discard(task)
 
-    async def _break_something(self, world: World) -> None:
-        weights = [fault.weight for fault in self._faults]
+    async def _break_something(self, world: World, kinds: Sequence[Fault]) -> None:
+        weights = [fault.weight for fault in kinds]
         for _ in range(OTHERS):
-            [fault] = world.chance.choices(self._faults, weights)
+            [fault] = world.chance.choices(kinds, weights)
             hit = await fault.run(world)
             if hit is not None:
                 self._note(fault, hit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from chaos.randomness import generator_for
-from forager.webhooks.signing import HEADER, InvalidSignature, verify
+from forager.webhooks.signing import HEADER, InvalidSignature, verify_signature
 
 REFUSED = 0.04
 
@@ -25,7 +25,7 @@ class Receiver:
         if self._chance.random() < REFUSED:
             return 500
         try:
-            verify(self.secret, headers.get(HEADER.lower(), ""), body, float("inf"))
+            verify_signature(self.secret, headers.get(HEADER.lower(), ""), body, float("inf"))
         except InvalidSignature as error:
             self.forged.append(error.message)
             return 400

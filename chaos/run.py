@@ -61,14 +61,17 @@ class Plan:
     lost_answers: float = 0.005
     # processes that load the cores
     load: int = 0
+    # names, separated by commas
     switch: str = ""
     kinds: Sequence[Fault] = FAULTS
+    # inject these kinds one after another, not by chance
+    in_order: bool = False
     # how long the work may take to finish after the last fault
     recovery_limit: float = 300.0
     # a promise that is broken on purpose needs to be detected only once
     until_violation: bool = False
-    # the violation that ends such a run; by default any
-    expected: Promise | None = None
+    # the violations that end such a run; by default any
+    expected: frozenset[Promise] = frozenset()
     keep: bool = False
 
 
@@ -126,7 +129,13 @@ class _Run:
         self._user = User(site, cluster.api_port, plan.budget)
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
         world = World(site, cluster, self._control, self._user, generator_for(plan.seed, "world"))
-        self._monkey = Monkey(world, plan.seed, faults=plan.kinds, progress=self._progress)
+        self._monkey = Monkey(
+            world,
+            plan.seed,
+            faults=plan.kinds,
+            in_order=plan.in_order,
+            progress=self._progress,
+        )
         self._last_commit = 0
         self._phase = "starting"
 
@@ -151,10 +160,9 @@ class _Run:
     @property
     def _is_found(self) -> bool:
         violations = self._promises.violations
-        found = (
-            violations.found if self._plan.expected is None else violations.of(self._plan.expected)
-        )
-        return self._plan.until_violation and len(found) > 0
+        expected = self._plan.expected
+        is_found = all(map(violations.of, expected)) if expected else bool(violations.found)
+        return self._plan.until_violation and is_found
 
     async def _unless_found(self, work: Coroutine[Any, Any, None]) -> None:
         """Continue until the work is done or the expected violation is found."""

@@ -11,11 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from forager.archive import store
-from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef, job_owner
 from forager.archive.storage import Storage
 from forager.archive.warc_record import ResponseRecord, pack
-from forager.archive.writer import ArchiveWriter
+from forager.archive.writer import ArchiveWriter, growth_of
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.jobs.job import Lease, NewJob

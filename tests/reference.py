@@ -5,12 +5,14 @@ What stands above the marker in each page is written by hand and kept.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 
+import forager
 from forager.cli.main import app
 from forager.settings import Settings, env_name
 from table_owners import described, tables
@@ -105,7 +107,36 @@ def tables_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"cli.md": cli_page, "settings.md": settings_page, "tables.md": tables_page}
+# values that cannot have a docstring
+VALUES = {
+    "ABSENT": "Returned by a parser for a field that the page does not have.",
+    "Connection": "A connection of psycopg whose rows are tuples.",
+    "FINISHED": "The statuses of a job that has ended.",
+    "Outcome": "What a handler returns: `Completed`, `Waiting` or `Stopped`.",
+}
+
+
+def python_page() -> str:
+    """Every public name with the first sentence of its docstring."""
+    names = sorted(
+        set(vars(forager)["__all__"]) - {"__version__"}, key=lambda name: (name.lower(), name)
+    )
+    rows = [f"| `{name}` | {_cell(VALUES.get(name) or _first_paragraph(name))} |" for name in names]
+    return "\n".join(["| name | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _first_paragraph(name: str) -> str:
+    text = inspect.getdoc(getattr(forager, name))
+    assert text, f"forager.{name} has no docstring"
+    return text.partition("\n\n")[0]
+
+
+PAGES = {
+    "cli.md": cli_page,
+    "python.md": python_page,
+    "settings.md": settings_page,
+    "tables.md": tables_page,
+}
 
 
 def whole_page(name: str) -> str:

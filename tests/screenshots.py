@@ -118,6 +118,8 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
         "explain-robots": f"/explain?url={BUNDLED}/private/notes.html",
         "explain-nothing": "/explain",
         "explain-refused": "/explain?url=ftp://example.org/",
+        "prices": "/prices",
+        "schedules": "/schedules",
         "events": "/events",
         "events-jobs": "/events/jobs",
         "events-none": "/events?kind=parser.degraded",

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import forager as public
 from reference import FOLDER, PAGES, whole_page
 from scripts import site
 from support.cli import forager, forager_process
@@ -86,3 +87,11 @@ def paths_of(nav: Any) -> Iterator[str]:
     else:
         for entry in nav.values() if isinstance(nav, dict) else nav:
             yield from paths_of(entry)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_import_only_public_names(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.findall(r"^(?:from|import) forager\.\S+", text, re.MULTILINE)
+    for names in re.findall(r"^from forager import (\([^)]*\)|.*)", text, re.MULTILINE):
+        assert set(re.findall(r"\w+", names)) <= set(vars(public)["__all__"])

@@ -44,11 +44,12 @@ def test_the_examples_of_the_how_to_run(site: str, capsys: pytest.CaptureFixture
     for example in EXAMPLES.findall(HOW_TO.read_text(encoding="utf-8")):
         exec(compile(example, str(HOW_TO), "exec"), names)
         printed.append(capsys.readouterr().out)
-    first, reading, starting, explaining, waiting = printed
+    first, reading, declaring, starting, explaining, waiting = printed
     assert first.startswith("completed ")
     assert "/guide/polite.html" in first
     assert reading.startswith("#")
     assert reading.endswith("0 added, 0 removed\n")
+    assert re.fullmatch(r"[1-9][0-9]* files; problems: \d+\ngeneration 2 published\n", declaring)
     assert starting.splitlines()[0] == "pending"
     assert starting.splitlines()[1].startswith("completed")
     assert explaining.startswith(("fetched", "unchanged"))
@@ -76,11 +77,22 @@ def test_every_option_of_a_crawl_can_be_given() -> None:
 
 
 def test_both_kinds_of_store_have_the_same_calls() -> None:
-    calls = [name for name in vars(forager.AsyncForager) if not name.startswith("_")]
+    calls = [name for name in dir(forager.AsyncForager) if not name.startswith("_")]
     for name in calls:
         one, other = getattr(forager.Forager, name), getattr(forager.AsyncForager, name)
         assert inspect.signature(one) == inspect.signature(other)
         assert inspect.getdoc(one) == inspect.getdoc(other)
+
+
+def test_sources_are_declared_from_a_list(site: str, tmp_path: Path) -> None:
+    declared = [{"name": "guide", "url": site, "allow_private": True, "schedule": "1d"}]
+    with forager.open() as store:
+        [applied] = store.apply(declared)
+        store.wait(applied.job_id)
+        assert store.apply(declared) == []
+        assert store.export("guide", tmp_path / "pages") > 1
+        with pytest.raises(InvalidInput, match="guide: 'sometimes'"):
+            store.apply([{**declared[0], "schedule": "sometimes"}])
 
 
 def test_mistakes_are_explained() -> None:

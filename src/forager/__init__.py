@@ -8,7 +8,25 @@ with forager.open() as store:
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncForager", "Forager", "__version__", "open", "open_async"]
+# the public names, by module; everything else in the package is private
+_PUBLIC = {
+    "forager.db.database": "Connection open_database",
+    "forager.errors": "ForagerError GiveUp InvalidInput",
+    "forager.jobs.context": "JobContext",
+    "forager.jobs.job": "NewJob",
+    "forager.jobs.kinds": "Completed JobKind Outcome Stopped Waiting load_kinds register",
+    "forager.jobs.lifecycle": "FINISHED",
+    "forager.jobs.queue": "Queue",
+    "forager.jobs.supervisor": "Supervisor",
+    "forager.library": "AsyncForager Forager open open_async",
+    "forager.parsers.parser": "ABSENT Absent SiteParser",
+    "forager.products.alerts": "AlertKind NewAlert",
+    "forager.settings": "load_settings",
+    "forager.webhooks.signing": "InvalidSignature verify_signature",
+}
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> object:
@@ -16,11 +34,11 @@ def __getattr__(name: str) -> object:
 
     Type checkers read the `.pyi` beside it, so that no import here ties the layers together.
     """
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module 'forager' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("forager.library"), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

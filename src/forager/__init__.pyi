@@ -1,6 +1,31 @@
+from forager.db.database import Connection as Connection
+from forager.db.database import open_database as open_database
+from forager.errors import ForagerError as ForagerError
+from forager.errors import GiveUp as GiveUp
+from forager.errors import InvalidInput as InvalidInput
+from forager.jobs.context import JobContext as JobContext
+from forager.jobs.job import NewJob as NewJob
+from forager.jobs.kinds import Completed as Completed
+from forager.jobs.kinds import JobKind as JobKind
+from forager.jobs.kinds import Outcome as Outcome
+from forager.jobs.kinds import Stopped as Stopped
+from forager.jobs.kinds import Waiting as Waiting
+from forager.jobs.kinds import load_kinds as load_kinds
+from forager.jobs.kinds import register as register
+from forager.jobs.lifecycle import FINISHED as FINISHED
+from forager.jobs.queue import Queue as Queue
+from forager.jobs.supervisor import Supervisor as Supervisor
 from forager.library import AsyncForager as AsyncForager
 from forager.library import Forager as Forager
 from forager.library import open as open
 from forager.library import open_async as open_async
+from forager.parsers.parser import ABSENT as ABSENT
+from forager.parsers.parser import Absent as Absent
+from forager.parsers.parser import SiteParser as SiteParser
+from forager.products.alerts import AlertKind as AlertKind
+from forager.products.alerts import NewAlert as NewAlert
+from forager.settings import load_settings as load_settings
+from forager.webhooks.signing import InvalidSignature as InvalidSignature
+from forager.webhooks.signing import verify_signature as verify_signature
 
 __version__: str

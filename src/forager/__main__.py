@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ _CONFIG = "--config"
 def main() -> None:
     # what is crawled, exported and saved belongs to its owner; processes we start inherit it
     os.umask(0o077)
+    # most allocations of a command are imported modules, which are never freed
+    gc.set_threshold(100_000, 20, 20)
     spare = spare_runner(sys.argv[1:])
     try:
         from forager.cli import main as cli

@@ -10,19 +10,22 @@ from uuid import UUID
 from forager.analytics.sync import sync_services
 from forager.archive.deletion import clean_up_archive
 from forager.crawl.admission import start_due_refresh
-from forager.crawl.clean_up import delete_orphaned_rows
+from forager.crawl.clean_up import clean_up_crawls
+from forager.crawl.events import JobReporter
 from forager.db.database import Database
 from forager.db.retention import delete_rows
 from forager.dispatch.services import dispatch_services
+from forager.documents.change_events import ChangeReporter
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.semantic import Embedding
 from forager.documents.sources import Refresher
-from forager.events.store import OLD_EVENTS
-from forager.failures.store import OLD_ERRORS
+from forager.events.service import OLD_EVENTS
+from forager.failures.service import OLD_ERRORS
 from forager.fetch.client import ClientOptions
+from forager.fetch.host_history.record import OLD_MINUTES
+from forager.fetch.proxies.costs import OLD_USAGE
 from forager.fetch.proxies.probe import ProxyProber
-from forager.fetch.proxies.store.usage import OLD_USAGE
 from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.engine import index_service
@@ -30,7 +33,7 @@ from forager.logs import get_logger
 from forager.metrics.backlog import sampling_service
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
-from forager.parsers.store.rates import OLD_RATES
+from forager.parsers.rates import OLD_RATES
 from forager.processes.identity import process_name
 from forager.products.audit import audit_if_due
 from forager.products.indexing import INDEXED_PRODUCTS
@@ -40,8 +43,7 @@ from forager.services.report import identify, run_services
 from forager.services.service import Service, in_chunks
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.store import recovery as store
-from forager.tasks.workers.recovery import TaskRecovery
+from forager.tasks.workers.recovery import OLD_ROWS, TaskRecovery
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import clean_up_webhooks
 
@@ -75,6 +77,8 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         TaskRecovery(database, settings).service(),
         Refresher(database, settings, start_due_refresh).service(),
         Deliverer(database, settings, process_id).service(),
+        ChangeReporter(database, process_id).service(),
+        JobReporter(database, settings, process_id).service(),
         OutboxRecovery(database, settings).service(),
         prober.service(),
         sampling_service(database),
@@ -84,7 +88,7 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         Embedding(*both).service(),
         *unseen_services(database, settings),
         *sync_services(database, settings),
-        Service(name="crawl cleanup", every=600.0, step=partial(delete_orphaned_rows, database)),
+        Service(name="crawl cleanup", every=600.0, step=partial(clean_up_crawls, *both)),
         Service(name="archive cleanup", every=HOUR, step=partial(clean_up_archive, *both)),
         Service(name="history cleanup", every=HOUR, step=partial(delete_old_history, *both)),
         Service(name="image cleanup", every=HOUR, step=partial(delete_unused_files, *both)),
@@ -101,7 +105,7 @@ CHUNK = 10_000
 async def delete_old_history(database: Database, settings: Settings, *, chunk: int = CHUNK) -> int:
     """Delete rows older than the history to keep; return their number."""
     deleted = 0
-    for rows in (OLD_ERRORS, OLD_EVENTS, OLD_RATES, OLD_USAGE, *store.OLD_ROWS):
+    for rows in (OLD_ERRORS, OLD_EVENTS, OLD_RATES, OLD_USAGE, OLD_MINUTES, *OLD_ROWS):
         deleted += await in_chunks(
             database, delete_rows, rows=rows, days=settings.history_days, limit=chunk
         )

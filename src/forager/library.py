@@ -22,9 +22,8 @@ from forager.crawl.report import CrawlReport, crawl_report
 from forager.crawl.service import request_crawl
 from forager.db.cursor import Page
 from forager.db.database import Database, open_database
-from forager.documents import publication, sources
+from forager.documents import sources
 from forager.documents.diff import Diff, diff_generations
-from forager.documents.generation import Generation, Source
 from forager.documents.reader import as_markdown, read_page, section_of
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search.embedding import embedder_of
@@ -33,15 +32,15 @@ from forager.events.service import list_events
 from forager.index.engine import SearchEngine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
+from forager.library_sources import SourceCalls
 from forager.logs import configure_logs
 from forager.operations.operation import Context
 from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
-from forager.products.filters import Filters
+from forager.products.filters import Filters, PriceDirection, PriceMeasure
 from forager.products.offers import ShopOffer, compare_offers
-from forager.products.price_history import PriceEntry, largest_changes, price_history
+from forager.products.price_history import PriceEntry, PriceMove, largest_changes, price_history
 from forager.products.product import AlertRule, ListedProduct
 from forager.products.service import list_products
-from forager.products.store.prices import PriceMove
 from forager.settings import Origin, Settings, load_settings, origins
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import Tracked
@@ -62,6 +61,7 @@ class CrawlSettings(TypedDict, total=False):
     scope: str
     include: list[str]
     exclude: list[str]
+    language: str
     max_pages: int
     max_depth: int
     max_time: float
@@ -75,6 +75,10 @@ class CrawlSettings(TypedDict, total=False):
     proxy: str
     documents: bool
     products: bool
+    folder: str
+    repository: str
+    ref: str
+    subfolder: str
     render: str
     render_urls: list[str]
     wait_for: str
@@ -99,14 +103,13 @@ class TrackSettings(TypedDict, total=False):
     allow_private: bool
 
 
-class AsyncForager:
+class AsyncForager(SourceCalls):
     """The store, for programs that run an event loop; made by `open_async`."""
 
     def __init__(
         self, database: Database, settings: Settings, engine: SearchEngine | None = None
     ) -> None:
-        self._database = database
-        self._settings = settings
+        super().__init__(database, settings)
         self._engine = engine
         self._queue = Queue(database, settings)
 
@@ -208,27 +211,6 @@ class AsyncForager:
         """What generation `new` (default: the published one) has otherwise than `old`."""
         return await diff_generations(self._database, source, old, new, with_sections=sections)
 
-    # --- sources -----------------------------------------------------------------------------
-
-    async def sources(self) -> list[Source]:
-        """All sources, by name."""
-        page = await sources.list_sources(self._database)
-        found = page.items
-        while page.next_cursor is not None:
-            page = await sources.list_sources(self._database, cursor=page.next_cursor)
-            found += page.items
-        return found
-
-    async def publish(
-        self, source: str, number: int | None = None, *, force: bool = False
-    ) -> Generation:
-        """Publish a generation (default: the newest); one that was refused needs force."""
-        return await publication.publish(self._database, source, number, force=force)
-
-    async def roll_back(self, source: str, number: int | None = None) -> Generation:
-        """Publish an older generation again (default: the one before)."""
-        return await publication.roll_back(self._database, source, number)
-
     # --- products ----------------------------------------------------------------------------
 
     async def track(self, *urls: str, **terms: Unpack[TrackSettings]) -> Tracked:
@@ -253,10 +235,18 @@ class AsyncForager:
         return await compare_offers(self._database, which)
 
     async def changes(
-        self, since: datetime, filters: Filters | None = None, *, limit: int = 20
+        self,
+        since: datetime,
+        filters: Filters | None = None,
+        *,
+        direction: PriceDirection | None = None,
+        by: PriceMeasure = PriceMeasure.PERCENT,
+        limit: int = 20,
     ) -> list[PriceMove]:
-        """The largest price changes in percent, compared with the price at a time."""
-        return await largest_changes(self._database, since, filters, limit=limit)
+        """The largest price changes, compared with the price at a time."""
+        return await largest_changes(
+            self._database, since, filters, direction=direction, by=by, limit=limit
+        )
 
     async def events(
         self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
@@ -364,6 +354,9 @@ class Forager:
     sources = _blocking(AsyncForager.sources)
     publish = _blocking(AsyncForager.publish)
     roll_back = _blocking(AsyncForager.roll_back)
+    apply = _blocking(AsyncForager.apply)
+    export = _blocking(AsyncForager.export)
+    check = _blocking(AsyncForager.check)
     track = _blocking(AsyncForager.track)
     products = _blocking(AsyncForager.products)
     history = _blocking(AsyncForager.history)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forager.access.operations import keys
+from forager.analytics.operations import analytics
 from forager.crawl.operations.explain import reading
+from forager.crawl.operations.hosts import domains
 from forager.crawl.operations.job_urls import jobs
 from forager.crawl.operations.sources import sources
 from forager.errors import InvalidInput
@@ -17,19 +19,17 @@ from forager.jobs.worker_operations import worker_list
 from forager.operations.operation import Group, HandWritten, Operation
 from forager.parsers.operations import parsers
 from forager.products.alert_operations import alerts
-from forager.tasks.alarm_operations import domains
+from forager.products.items.operations import items
 from forager.tasks.change_operations import tasks
 from forager.tasks.letter_operations import dead_letters
 from forager.tasks.replacement_operations import products
 from forager.webhooks.operations import webhooks
 
-# commands of no group, and those that need no database
+# commands of no group
 others = Group("", "Crawls and what they found.", page="Jobs")
 others.by_hand("crawl", "POST /crawls", "POST /crawls/preview", button="New crawl")
 others.by_hand("resume", "POST /jobs/{job_id}/resume", button="Resume")
 others.by_hand("export", "GET /jobs/{job_id}/export", "GET /sources/{source_id}/export")
-others.by_hand("analytics list", "GET /analytics", page="Analytics")
-others.by_hand("analytics run", "GET /analytics/answer", page="Analytics")
 
 GROUPS: tuple[Group, ...] = (
     others,
@@ -37,12 +37,14 @@ GROUPS: tuple[Group, ...] = (
     jobs,
     sources,
     products,
+    items,
     domains,
     proxies,
     tasks,
     errors,
     dead_letters,
     parsers,
+    analytics,
     event_log,
     alerts,
     webhooks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -86,7 +87,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
         new_id(),
     )
     issued = await Webhooks(database, Vault(settings)).add(NewWebhook("https://hooks.example.org/"))
-    rule = await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK))
+    rule = await add_alert(database, NewAlert(AlertKind.PRICE_DROP, percent=Decimal(3)))
     async with database.transaction() as connection:
         await record_events(connection, [NewEvent(EventKind.DOMAIN_RECOVERED, None, None, {})])
     [(message,)] = await execute(database, "SELECT id FROM outbox WHERE topic = 'webhooks'")

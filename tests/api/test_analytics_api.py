@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from api.client import Api
 from api.conftest import Keyed
 from forager.access.caller import Scope
-from forager.api.limits import ANALYSES
+from forager.analytics.operations import ANALYSES
 from forager.settings import Settings
 
 

@@ -27,6 +27,7 @@ ASKED = {
     "path": "/a",
     "url": "https://docs.example.org/a",
     "q": "zebra",
+    "which": "1",
 }
 # what is possible only after a worker has done something: the stored page of a visit, failed URLs
 AFTER_WORK = {"/api/v1/tasks/{task_id}/page": 404, "/api/v1/jobs/{job_id}/retry-failed": 409}

@@ -34,8 +34,8 @@ WORDED = ("why",)
 # the state that a job must have for an operation
 NEEDED_STATUS = {"jobs resume": "paused", "jobs retry": "failed", "sources delete": "cancelled"}
 
-# it needs a crawl with failed URLs, as in tests/crawl/test_retry_failed.py
-ELSEWHERE = {"jobs retry-failed"}
+# they need a crawl with failed URLs, as in tests/crawl/test_retry_failed.py, or read a file
+ELSEWHERE = {"jobs retry-failed", "items rates", "items own-prices"}
 
 # values with parts are typed as text
 TYPED = {"cost": "3.50 EUR/GB"}
@@ -84,7 +84,8 @@ def _example(model: type[BaseModel] | None) -> dict[str, Any]:
 
 def _needed(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
     """Values for all required inputs."""
-    known = {"source": known["source_id"], **known}
+    known = {"source": known["source_id"], "query": "price-changes", **known}
+    known["which"] = known["product_id"]
     fields = operation.values.model_fields.items()
     return {name: known[name] for name, each in fields if each.is_required()}
 

@@ -24,6 +24,7 @@ LOCAL = {
     "db downgrade", "db backup", "db restore", "search reindex", "sources check", "analytics sync",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
     "archive migrate", "mcp", "sources apply", "db stop", "db url", "db psql",
+    "skill show", "skill install",
 }  # fmt: skip
 
 # A user of the command line has no account to ask about.

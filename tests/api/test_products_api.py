@@ -188,7 +188,7 @@ async def test_exports(api: Api, stocked: Shop) -> None:
     assert sorted(row["price"] for row in rows) == ["30.50", "31.50", "32.50", "33.50", "34.50"]
     lines = (await api.get("/api/v1/products/export")).body.decode().splitlines()
     assert len([json.loads(line) for line in lines]) == 25
-    histories = await api.get("/api/v1/products/export?history=true&since=2001-01-01")
+    histories = await api.get("/api/v1/products/export?content=history&since=2001-01-01")
     assert len(histories.body.splitlines()) == 25
     nothing = await api.get("/api/v1/products/export?brand=none")
     assert (nothing.status, nothing.body) == (200, b"")

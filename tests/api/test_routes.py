@@ -43,6 +43,7 @@ SHORT_LISTS = {
         "products/changes",
         "products/offers",
         "products/{product_id}/offers",
+        "items/index",
     )
 }
 

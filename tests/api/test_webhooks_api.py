@@ -14,7 +14,7 @@ from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
 from forager.settings import Settings
 from forager.webhooks.delivery import Deliverer
-from forager.webhooks.signing import verify
+from forager.webhooks.signing import verify_signature
 from products.rows import add_product
 from support.sql import execute
 from webhooks.receiver import Receiver, answering
@@ -117,7 +117,9 @@ async def test_messages_are_sent_listed_and_sent_again(
     path = f"/api/v1/webhooks/{made['id']}"
     tried = (await api.post(f"{path}/test")).json
     assert (tried["taken"], tried["status"], tried["error"]) == (True, 204, None)
-    verify(made["secret"], receiver.got[0].headers["forager-signature"], receiver.got[0].body)
+    verify_signature(
+        made["secret"], receiver.got[0].headers["forager-signature"], receiver.got[0].body
+    )
     receiver.answer = answering(500)
     assert (await api.post(f"{path}/test")).json["taken"] is False
     await happen(database, product)

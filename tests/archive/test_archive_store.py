@@ -13,12 +13,13 @@ from archive.archive_rows import findings, finished, segment_row, troubles
 from archived_job import ArchivedJob, Settled, html, select_refs
 from forager.archive import store
 from forager.archive.audit import SegmentProblem
-from forager.archive.deletion import delete_segment, finish_deletions, growth_of, plan_prune, prune
+from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef, Growth, parse_ref
 from forager.archive.storage import Storage
 from forager.archive.warc_record import StorageFull
+from forager.archive.writer import growth_of
 from forager.db.database import Database
 from forager.errors import DiskFull, InvalidInput
 from support.sql import execute

@@ -61,54 +61,54 @@ def home(monkeypatch: pytest.MonkeyPatch, database_url: str, settings: Settings)
     return settings.home
 
 
-async def test_a_frozen_worker_does_not_stop_the_api(home: Path) -> None:
+async def test_a_frozen_worker_and_a_dead_api_do_not_stop_each_other(home: Path) -> None:
+    """Afterwards a signal ends all processes."""
     with up() as process:
-        address = await address_of(home)
-
-        async def is_ready() -> bool:
-            return (await get(f"{address}/readyz"))[0] == 200
-
-        await eventually(is_ready)
-        process.send_signal(signal.SIGSTOP)
-
-        async def names_the_worker() -> bool:
-            status, text = await get(f"{address}/readyz")
-            return status == 503 and "up process" in json.loads(text)["failing_services"]
-
-        await eventually(names_the_worker)
-        assert (await get(f"{address}/healthz"))[0] == 200
-        process.send_signal(signal.SIGCONT)
-        await eventually(is_ready)
-
-
-async def test_a_dead_api_is_started_again_and_this_is_visible(home: Path) -> None:
-    with up() as process:
-        await address_of(home)
-        first = api_process(process)
-        assert first is not None
-        first.kill()
-        await gone(first.pid)
-        second = await eventually(lambda: api_process(process))
-        assert second is not None
-        assert second.pid != first.pid
-
-        async def is_shown() -> bool:
-            with suppress(aiohttp.ClientError):  # another process may use the first one's port
-                _, page = await get(f"{await address_of(home)}/workers")
-                return "API process was killed by SIGKILL" in page
-            return False
-
-        await eventually(is_shown)
-
-
-async def test_a_signal_ends_all_processes(home: Path) -> None:
-    with up() as process:
-        await address_of(home)
+        await freeze_worker(process, await address_of(home))
+        await kill_api(process, home)
         await eventually(lambda: len(psutil.Process(process.pid).children()) > 1)
         children = [child.pid for child in psutil.Process(process.pid).children()]
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, LIMIT) == 0
         await gone(*children)
+
+
+async def freeze_worker(process: subprocess.Popen[bytes], address: str) -> None:
+    """The API reports a frozen worker, and continues."""
+
+    async def is_ready() -> bool:
+        return (await get(f"{address}/readyz"))[0] == 200
+
+    await eventually(is_ready)
+    process.send_signal(signal.SIGSTOP)
+
+    async def names_the_worker() -> bool:
+        status, text = await get(f"{address}/readyz")
+        return status == 503 and "up process" in json.loads(text)["failing_services"]
+
+    await eventually(names_the_worker)
+    assert (await get(f"{address}/healthz"))[0] == 200
+    process.send_signal(signal.SIGCONT)
+    await eventually(is_ready)
+
+
+async def kill_api(process: subprocess.Popen[bytes], home: Path) -> None:
+    """A dead API is started again, and this is visible."""
+    first = api_process(process)
+    assert first is not None
+    first.kill()
+    await gone(first.pid)
+    second = await eventually(lambda: api_process(process))
+    assert second is not None
+    assert second.pid != first.pid
+
+    async def is_shown() -> bool:
+        with suppress(aiohttp.ClientError):  # another process may use the first one's port
+            _, page = await get(f"{await address_of(home)}/workers")
+            return "API process was killed by SIGKILL" in page
+        return False
+
+    await eventually(is_shown)
 
 
 async def test_a_frozen_api_does_not_keep_the_worker_from_ending(

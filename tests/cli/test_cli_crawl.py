@@ -68,7 +68,10 @@ def test_forbidden_urls_have_a_separate_exit_code(url: str) -> None:
 def test_what_was_not_published_says_how_to_publish_it(url: str) -> None:
     assert cli.forager("crawl", url, "--allow-private", "--source", "guide").code == 0
     less = cli.forager("crawl", url, "--allow-private", "--source", "guide", "--exclude", "/*")
+    assert less.code == 1
     assert less.out.startswith("completed: held back: pages fell from ")
+    listed = cli.forager("sources", "list")
+    assert "generation 2 is held back: pages fell from " in listed.out + listed.err
     assert re.search(
         r"^generation 2: \d+ pages? · 0 added · 0 changed · \d+ removed · 0 carried", less.out, re.M
     )

@@ -144,7 +144,7 @@ def test_lists_by_pages() -> None:
     numbers = [task["id"] for task in listed]
     assert numbers == sorted(numbers, reverse=True)
     assert "--cursor" in forager("tasks", "list", "--limit", "2").err
-    found = forager("tasks", "list", "--url", "ple/1", "--status", "pending", "--json").json
+    found = forager("tasks", "list", "--url", "*ple/1", "--status", "pending", "--json").json
     assert len(found["items"]) == 1
 
 

@@ -266,7 +266,7 @@ def test_deliveries_are_listed_and_retried(
     ],
 )
 def test_events_are_described_in_one_line(kind: str, payload: dict[str, Any], words: str) -> None:
-    assert describe(EventRow(1, kind, None, None, None, payload, datetime.now(UTC))) == words
+    assert describe(EventRow(1, kind, None, None, None, None, payload, datetime.now(UTC))) == words
 
 
 def test_events_are_listed(database_url: str) -> None:

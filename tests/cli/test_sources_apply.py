@@ -50,7 +50,7 @@ def shown(source: str) -> Any:
 def test_a_file_is_applied_once(file: Path) -> None:
     plan = forager("sources", "apply", "--dry-run").out
     assert plan.startswith("+ python@3.10 (create)")
-    assert "    schedule: every 86400 s\n" in plan
+    assert "    schedule: every 1d\n" in plan
     refused = forager("sources", "apply")
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert forager("sources", "list", "--json").json["items"] == []
@@ -75,7 +75,7 @@ def test_changes_are_shown_and_made(file: Path) -> None:
     assert "~ python@3.10 (change)" in plan
     assert "max_pages: default -> 50" in plan
     assert "exclude: */genindex* -> */x*" in plan
-    assert "schedule: every 86400 s -> off" in plan
+    assert "schedule: every 1d -> off" in plan
     assert "= sqlite (keep)" in plan
     applied = forager("sources", "apply", "--yes").out
     assert "in progress with earlier options" in applied

@@ -12,12 +12,38 @@ from crawl.crawling import Crawls, check_every_commit
 from forager.db.database import Database
 from forager.settings import Settings
 from servers.site import Site
+from support.kept_sandboxes import KeptSandboxes
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="module")
+def module_sandboxes() -> Iterator[KeptSandboxes]:
+    kept = KeptSandboxes()
+    yield kept
+    kept.close()
+
+
+@pytest.fixture(autouse=True)
+def kept_sandboxes(
+    request: pytest.FixtureRequest, module_sandboxes: KeptSandboxes
+) -> Iterator[None]:
+    """Tests of a module share extraction processes, unless they are about those."""
+    if "own_sandboxes" in request.fixturenames:
+        yield
+        return
+    with module_sandboxes.used():
+        yield
+
+
+@pytest.fixture
+def own_sandboxes(module_sandboxes: KeptSandboxes) -> None:
+    """This test starts and ends its own extraction processes, and there are no others."""
+    module_sandboxes.close()
 
 
 @pytest.fixture

@@ -145,7 +145,9 @@ def _addresses(t: Truth, other: Site) -> None:
     t.add("/dots", html("Dots"), FETCHED, link="/x/./../dots")
     t.refused("/image.png", "excluded:type")
     pdf = Page(b"%PDF-1.7", headers={"Content-Type": "application/pdf"})
-    t.add("/paper", pdf, "excluded:type")
+    t.add("/paper", pdf, "excluded:no_text")
+    film = Page(b"\x00\x00\x00\x18ftypmp42", headers={"Content-Type": "video/mp4"})
+    t.add("/film", film, "excluded:type")
     t.start += [f"{other.url}/elsewhere", "mailto:a@example.com", "javascript:void(0)", "http://["]
 
 

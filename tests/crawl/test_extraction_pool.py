@@ -15,6 +15,8 @@ from forager.fetch.response import Response, Timing
 from forager.processes import sandbox
 from forager.processes.sandbox import SandboxLimits
 
+pytestmark = pytest.mark.usefixtures("own_sandboxes")
+
 HOME = "http://a.example/"
 PAGE = b"<title>A</title><main><p>Text <a href=/b>b</a> <a href=http://other.example/c>c</a></p></main>"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from crawl.crawling import Crawled, Crawls
 from forager.archive.options import archive_options
 from forager.crawl.extraction import rereading
 from forager.crawl.extraction.pool import PageExtractor
+from forager.crawl.extraction.rereading import LEARNING, BoilerplateLearner
 from forager.documents.archived import explain_content
 from forager.documents.diff import diff_generations
 from forager.documents.reader import list_documents, read_page
@@ -16,7 +19,9 @@ from forager.extract.content.repeated import Block
 from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.keys import url_key
 from forager.fetch.response import Response
+from forager.jobs.summary import JobActivity, summarize_jobs
 from servers.site import Page, Site, html
+from support.waiting import eventually
 
 SOURCE = "docs"
 PAGES = 30
@@ -166,3 +171,33 @@ async def test_blocks_that_were_kept_teach_the_same_as_archived_pages(
     learned = await crawls.sql("SELECT repeated_blocks - 'generation' FROM sources ORDER BY id")
     assert len(learned) == 2
     assert learned[0] == learned[1]
+
+
+async def test_pages_are_fetched_and_the_activity_says_so_while_a_crawl_learns(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(site)
+    go_on = asyncio.Event()
+    learn = BoilerplateLearner.learn
+
+    async def learn_later(self: BoilerplateLearner, *, at_least: int = 0) -> list[bytes]:
+        await go_on.wait()
+        return await learn(self, at_least=at_least)
+
+    monkeypatch.setattr(BoilerplateLearner, "learn", learn_later)
+    job_id = await crawls.ask(f"{site.url}/", source=SOURCE)
+    running = asyncio.create_task(crawls.go_on(job_id))
+
+    async def says_so() -> bool:
+        rows = await crawls.sql("SELECT waits_for FROM crawl_states")
+        return rows == [(LEARNING,)]
+
+    await eventually(lambda: len(site.log) > PAGES)
+    await eventually(says_so)
+    summary = await summarize_jobs(crawls.database)
+    [(listed,)] = await crawls.sql("SELECT count(*)::int FROM generation_documents")
+    go_on.set()
+    await running
+    assert summary.activities[JobActivity.RUNNING] == 1
+    assert listed == 12
+    assert [count for _, count in await stored_versions(crawls)] == [PAGES + 1]

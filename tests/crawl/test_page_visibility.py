@@ -125,12 +125,13 @@ async def test_nothing_earlier_can_be_rolled_back_to(crawls: Crawls, held_back: 
 async def test_a_search_without_results_says_that_nothing_is_published_and_why(
     crawls: Crawls, site: Site
 ) -> None:
-    site.pages = site_of(numbered(9)) | {"/p1": Page(b"no", "500 Oops"), "/p2": Page(b"", "500 No")}
+    site.pages = site_of(numbered(9))
+    site.pages |= {f"/p{number}": Page(b"no", "500 Oops") for number in range(9)}
     await crawl(crawls, site, retries=0)
     for request in (SearchRequest(query="page"), SearchRequest(query="page", source=SOURCE)):
         found = await search(crawls.database, request)
         assert found.note is not None
-        assert "held back: 2 of 10 URLs failed (2 × http_500)" in found.note
+        assert "held back: 9 of 10 URLs failed (9 × http_500)" in found.note
         assert f"forager sources publish {SOURCE} --force" in found.note
 
 

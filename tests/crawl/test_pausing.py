@@ -194,6 +194,7 @@ async def test_robots_that_answer_5xx_defer_everything(
 # --- the database goes away ----------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("own_sandboxes")
 async def test_after_a_lost_database_the_crawl_starts_clean(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

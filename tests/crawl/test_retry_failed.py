@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from crawl.crawling import Crawls
-from forager.access.caller import LOCAL
 from forager.crawl.admission import retry_failed
 from forager.documents.sources import get_source, list_generations
 from forager.errors import NotAllowed
 from forager.jobs.lifecycle import Status
+from forager.operations.operation import Context
 from servers.site import Page, Site, html
+
+
+def context_of(crawls: Crawls) -> Context:
+    return Context(crawls.database, crawls.settings)
 
 
 @pytest.fixture
@@ -25,32 +29,34 @@ def broken(site: Site) -> Site:
 
 
 async def test_failed_urls_are_added_to_the_pages_of_the_job(crawls: Crawls, broken: Site) -> None:
+    more = [f"/more{number}" for number in range(12)]
+    broken.pages["/"] = html("Start", ["/a", "/b", "/c", "/gone", *more])
+    broken.pages |= dict.fromkeys(more, broken.pages["/b"])
     crawled = await crawls.run(broken.url, source="docs", retries=0)
     assert crawled.job.stop_reason == "not published"
     broken.pages |= {"/b": html("B", ["/d"]), "/c": html("C"), "/d": html("D")}
+    broken.pages |= {path: html(path) for path in more}
     requests = len(broken.log)
 
-    retried = await retry_failed(
-        crawls.database, crawls.settings, LOCAL, crawled.job.id, ["http_500"]
-    )
-    assert (retried.urls, retried.job.status) == (2, Status.PENDING)
+    retried = await retry_failed(context_of(crawls), crawled.job.id, ["http_500"])
+    assert (retried.urls, retried.job.status) == (14, Status.PENDING)
     assert (await crawls.look(crawled.job.id)).ledger["failed_by_reason"] == {"http_404": 1}
     again = await crawls.go_on(crawled.job.id)
-    assert again.pages(broken.url.rstrip("/")) == {"/", "/a", "/b", "/c", "/d"}
+    assert again.pages(broken.url.rstrip("/")) == {"/", "/a", "/b", "/c", "/d", *more}
     fetched = {each.target for each in broken.log[requests:]} - {"/robots.txt"}
-    assert fetched == {"/b", "/c", "/d"}
+    assert fetched == {"/b", "/c", "/d", *more}
     source = await get_source(crawls.database, "docs")
-    assert (source.published_number, source.pages) == (2, 5)
+    assert (source.published_number, source.pages) == (2, 17)
     newest = (await list_generations(crawls.database, "docs")).items[0]
-    assert (newest.added, newest.unchanged, newest.removed) == (5, 0, 0)
+    assert (newest.added, newest.unchanged, newest.removed) == (17, 0, 0)
 
     broken.pages["/gone"] = html("Gone")
-    await retry_failed(crawls.database, crawls.settings, LOCAL, crawled.job.id)
+    await retry_failed(context_of(crawls), crawled.job.id)
     await crawls.go_on(crawled.job.id)
     newest = (await list_generations(crawls.database, "docs")).items[0]
-    assert (newest.number, newest.added, newest.unchanged) == (3, 1, 5)
+    assert (newest.number, newest.added, newest.unchanged) == (3, 1, 17)
     with pytest.raises(NotAllowed, match="no failed URLs"):
-        await retry_failed(crawls.database, crawls.settings, LOCAL, crawled.job.id)
+        await retry_failed(context_of(crawls), crawled.job.id)
     assert (await crawls.queue.get(crawled.job.id)).status is Status.COMPLETED
 
 
@@ -59,6 +65,6 @@ async def test_an_outdated_job_is_not_continued(crawls: Crawls, broken: Site) ->
     first = await crawls.run(broken.url, **options)
     await crawls.run(broken.url, **options)
     with pytest.raises(NotAllowed, match="not the newest"):
-        await retry_failed(crawls.database, crawls.settings, LOCAL, first.job.id)
+        await retry_failed(context_of(crawls), first.job.id)
     unchanged = await crawls.look(first.job.id)
     assert (unchanged.job.status, unchanged.ledger["failed"]) == (Status.COMPLETED, 3)

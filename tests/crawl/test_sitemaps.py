@@ -187,7 +187,7 @@ def test_an_undeclared_entity_is_text() -> None:
     ("body", "error"),
     [
         (b"", "there is no URL in it"),
-        (b"<!DOCTYPE html><html><body/></html>", "it is no sitemap: it begins with <html>"),
+        (b"<!DOCTYPE html><html><body/></html>", "it is not a sitemap: it begins with <html>"),
         (b"<!doctype html><html><body/></html>", "line 1: broken XML (syntax error)"),
         (b"{}", "there is no URL in it"),
         (b"<urlset>" + b"<a>" * 100, "its elements are nested deeper than 64"),

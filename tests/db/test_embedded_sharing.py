@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ from embedded_homes import (
 
 from forager.db.embedded import join_server, server_status, stop_lingering
 from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.linger import prolong
 from forager.db.embedded.server import server_lives
 from forager.errors import EmbeddedServerError, NotAllowed
 from support.waiting import lives
@@ -50,6 +52,19 @@ def test_a_lingering_server_stops_by_itself(home: Path) -> None:
         join_server(home, linger=0.1).leave()
         insert(use.url, 1)
         assert numbers(use.url) == [1]
+
+
+def test_a_server_runs_on_for_a_process_that_only_helps(home: Path) -> None:
+    assert prolong(home, 60) is None
+    with join_server(home, linger=1) as use:
+        url = use.url
+    assert prolong(home, 60) == url
+    lingers_until = float((ServerFolder(home).linger).read_text())
+    assert lingers_until > time.time() + 30
+    assert prolong(home, 1) == url
+    assert float((ServerFolder(home).linger).read_text()) == lingers_until
+    # it is no user
+    assert stop_lingering(home)
 
 
 @pytest.fixture(scope="module")

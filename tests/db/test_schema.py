@@ -94,6 +94,15 @@ RELEASED = {
     "0007_shared_runners_and_access.sql": (
         "511083df7e73b74e58e288cc3d39eea2aec5a7f20730f500823b2a73985afb68"
     ),
+    "0008_column_meanings.sql": (
+        "73d9ab6f323dae07a9d60d438767f862b0e87acec48ced942e66a389b7f25927"
+    ),
+    "0009_anchors_in_sections.sql": (
+        "35dca564e045716e5f08c27fd69f898922a52f2afcf67ffdc2c04b2ca3defe80"
+    ),
+    "0010_product_replacements.sql": (
+        "62547f74bcc6f415cfc6d0b894a42b2d24650f830fa97e4669900bdbc22250c1"
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from forager.dispatch import relay, store
 from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import LANES, task_messages
 from forager.dispatch.services import delete_unused_hints
-from forager.outbox import store as outbox
+from forager.outbox import service as outbox
 from forager.outbox.recovery import OutboxRecovery
 from forager.services.report import identify
 from forager.services.store import upsert_process

@@ -23,6 +23,7 @@ from forager.documents.export import (
 )
 from forager.documents.reader import ReadPage
 from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.extract.markdown.links import LinkStyle
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from search_corpus import Corpus
@@ -154,3 +155,16 @@ async def test_a_source_that_is_named_like_a_job_lacks_a_generation(
     await corpus.publish("cafe", {"/": [("Home", "Coffee.")]})
     with pytest.raises(NotFound, match="generation 99"):
         await pages_of(database, settings, "cafe", 99)
+
+
+async def test_links_are_absolute_or_relative(database: Database) -> None:
+    content = "See [next](https://docs.example/guide/next.html#a)."
+    await Corpus(database).publish("docs.example", {"/guide/start.html": [("Start", content)]})
+    export = await open_export(database, "docs.example")
+
+    for links, written in (
+        (LinkStyle.ABSOLUTE, content),
+        (LinkStyle.RELATIVE, "See [next](next.html#a)."),
+    ):
+        [page] = [page async for page in exported_pages(database, replace(export, links=links))]
+        assert written in page.markdown

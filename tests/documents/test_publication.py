@@ -159,6 +159,7 @@ async def test_a_fifth_fewer_pages_are_published_and_more_are_not(
 async def test_failures_that_are_not_the_sites_wish_count(
     crawls: Crawls, reasons: dict[str, int], published: bool
 ) -> None:
+    await crawls.crawl(TEN)
     crawl = await crawls.start()
     await crawl.write(pages(TEN))
     failed = sum(reasons.values())
@@ -170,12 +171,31 @@ async def test_failures_that_are_not_the_sites_wish_count(
 
 
 async def test_the_numbers_of_the_gate_add_up_to_those_of_the_ledger(crawls: Crawls) -> None:
+    await crawls.crawl(TEN)
     crawl = await crawls.start()
     await crawl.write(pages(TEN))
     await crawl.ledger(fetched=116, reasons={"http_500": 38, "http_404": 15})
     assert await refused(crawl) == (
         "38 of 169 URLs failed (38 × http_500); 15 more do not count (15 × http_404)"
     )
+
+
+async def test_a_first_generation_is_published_with_a_warning(
+    crawls: Crawls, database: Database
+) -> None:
+    crawl = await crawls.start()
+    await crawl.write(pages(TEN))
+    await crawl.ledger(fetched=4, reasons={"http_403": 1})
+    assert await crawl.finish() is None
+    [first] = (await list_generations(database, SOURCE)).items
+    assert first.label == "published: 1 of 5 URLs failed (1 × http_403)"
+
+
+async def test_a_first_generation_of_almost_nothing_is_held_back(crawls: Crawls) -> None:
+    crawl = await crawls.start()
+    await crawl.write(pages({"a": "the only page"}))
+    await crawl.ledger(fetched=1, reasons={"http_403": 9})
+    assert await refused(crawl) == "9 of 10 URLs failed (9 × http_403)"
 
 
 async def test_a_source_sets_its_own_limits(crawls: Crawls, database: Database) -> None:

@@ -110,6 +110,29 @@ async def test_only_what_changed_is_embedded_and_a_new_model_embeds_all(
         assert await store.select_model(connection) == "topics 2"
 
 
+async def test_searches_say_how_many_pages_have_no_vectors_yet(
+    database: Database, settings: Settings, model: TwoTopics
+) -> None:
+    corpus = Corpus(database)
+    request = SearchRequest(query="install packages in an isolated folder")
+    await corpus.publish("d.example", PAGES)
+    page = await search(database, request, None, model)
+    assert "Meaning is not indexed yet for 2 of 2 pages." in (page.note or "")
+    await Embedding(database, settings).run()
+    await corpus.publish("d.example", {**PAGES, "/new": [("New", "An isolated text.")]})
+    page = await search(database, request, None, model)
+    assert "Meaning is not indexed yet for 1 of 3 pages." in (page.note or "")
+    await Embedding(database, settings).run()
+    page = await search(database, request, None, model)
+    assert "not indexed" not in (page.note or "")
+    # names are not searched by meaning
+    model.name = "topics 2"
+    page = await search(database, SearchRequest(query="isolated folder"), None, model)
+    assert "not indexed" not in (page.note or "")
+    page = await search(database, request, None, model)
+    assert "Meaning is not indexed yet for 3 of 3 pages." in (page.note or "")
+
+
 async def test_documents_before_the_last_one_are_embedded_too_and_none_twice(
     database: Database, settings: Settings, model: TwoTopics
 ) -> None:
@@ -225,6 +248,25 @@ async def test_the_model_of_the_extra_knows_what_is_alike() -> None:
 
     assert nearness(one, other) > nearness(one, far) + 0.2
     assert nearness(one, one) == pytest.approx(1)
+
+
+async def test_tokens_of_words_are_those_of_the_whole_text() -> None:
+    pytest.importorskip("wordllama", reason="there is no wheel for this Python")
+    model = static_model()
+    assert model is not None
+    long = "word " * 300
+    texts = [
+        "f(x).y == 'z';",
+        "",
+        "a\u2581b\tc \U0001f9ff\u2581",
+        "näïve 漢字 \U0001f9ff",
+        long,
+    ]
+    found = [list(tokens) for tokens in model._tokenize(texts)]
+    for text, tokens in zip(texts, found, strict=True):
+        plain = text.replace("\u2581", " ")
+        whole = model._tokenizer.encode(plain, add_special_tokens=False).ids[:256]
+        assert tokens == (whole if plain else [0])
 
 
 def test_settings_choose_the_model(settings: Settings) -> None:

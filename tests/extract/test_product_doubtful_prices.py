@@ -86,7 +86,7 @@ def test_the_learned_place_of_a_price_is_not_the_one_that_is_struck_through() ->
     html = f"<html><head><title>Kettle</title>{STATED}</head><body><h1>Kettle</h1>{shown}</body>"
     page = open_page(html.encode(), "https://shop.example/p/1", "text/html")
     product = extract_product(page, place=LearnedPlace(search=True))
-    assert product.evidence["price"].place in (None, "")
+    assert product.evidence["price"].place == "strong.deal"
 
 
 @pytest.mark.parametrize("written", ["18 534:-", "18 534:--", "18 534,-"])

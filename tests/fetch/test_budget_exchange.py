@@ -106,11 +106,17 @@ async def test_a_newcomer_waits_until_the_others_shrank(database: Database) -> N
 async def test_many_holders_never_have_more_than_the_limit(database: Database) -> None:
     domain_id = await add_row(database)
     holders = [uuid4() for _ in range(8)]
-    for _ in range(3):
+
+    async def all_are_used() -> bool:
+        """Whether one round leaves no permit unused: not if their turns changed during it."""
         for holder in holders:
             await share(database, domain_id, holder)
-        ((together,),) = await execute(database, "SELECT sum(permits) FROM domain_permits")
-        assert together == 5
+            ((together,),) = await execute(database, "SELECT sum(permits) FROM domain_permits")
+            assert together <= 5
+        return bool(together == 5)
+
+    for _ in range(3):
+        await eventually(all_are_used)
 
 
 async def test_a_crawl_that_asked_for_less_is_not_starved(open_budgets: Open) -> None:

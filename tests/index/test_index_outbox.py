@@ -25,9 +25,9 @@ from forager.outbox import store as outbox
 from forager.outbox.claim import claimed
 from forager.outbox.message import Failure, Lane
 from forager.products.indexing import INDEXED_PRODUCTS
+from forager.products.replacements import withdraw_products
 from forager.products.search import search_products
 from forager.settings import Search, Settings
-from forager.tasks.alarms import withdraw
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 from support.sql import execute
@@ -99,7 +99,7 @@ async def test_products_are_told_when_something_changes(
     await shop.visit("a", lamp("11"))
     assert (await unsent(database))[-1] == ("products", first.product_id, None)
     async with database.transaction() as connection:
-        await withdraw(connection, [await shop.task("b")])
+        await withdraw_products(connection, [await shop.task("b")])
     assert (await unsent(database))[3:] == [("products", second.product_id, None)]
     other = await Shop(database, settings, host="other.example").open()
     page = await shop.page("a", lamp("11"), domain_id=other.domain_id)

@@ -59,7 +59,8 @@ QUIET_HOURS = 2
 LIMIT = 120.0
 DROP = Decimal(5)
 COMPRESSED = {
-    "recrawl_every": 3600.0, "revisit_changed": False, "images": False, "browser": "none",
+    "recrawl_every": 3600.0, "revisit_changed": False, "revisit_withheld": 0,
+    "images": False, "browser": "none",
     "scheduler_interval": 0.1, "poll_interval": 0.1, "heartbeat_interval": 1.0,
     "task_retries": 1, "task_retry_delay": 0.05, "task_retry_delay_max": 0.1,
     "parser_bypass_time": 1.0, "gone_visits": 3, "gone_after": 5 * 3600.0,

@@ -51,6 +51,7 @@ export FORAGER_BROKER_URL=amqp://127.0.0.1// # read when the module of Celery is
 """
 EXTRAS = {
     "parquet": "pyarrow",
+    "notify": "apprise",
     "semantic": "wordllama, safetensors, tokenizers",
     "celery": "forager.dispatch.celery",
     "browser": "playwright.async_api",

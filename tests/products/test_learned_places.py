@@ -11,8 +11,8 @@ from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
 from forager.extract.product.places import NOTHING_LEARNED, LearnedPlace
 from forager.extract.product.product import Product
-from forager.products.learned_places import LearnedPlaces, learned_path
-from forager.products.store.products import ShownPrice
+from forager.products.learned_places import LearnedPlaces, decide_template
+from forager.products.store.templates import PriceTemplate, ShownPrice
 from forager.settings import Settings
 from products.product_shop import Shop
 
@@ -86,11 +86,12 @@ def test_elements_without_a_plain_name_have_no_path() -> None:
 )
 def test_pages_vote_for_a_path(places: str, path: str | None) -> None:
     shown = [ShownPrice(str(n), "" if p == "-" else p) for n, p in enumerate(places)]
-    assert learned_path(shown) == path
+    template = decide_template(shown)
+    assert template == (None if path is None else PriceTemplate(path))
 
 
 def test_one_price_could_stand_anywhere() -> None:
-    assert learned_path([ShownPrice("5", "a")] * 10) is None
+    assert decide_template([ShownPrice("5", "a")] * 10) is None
 
 
 async def test_a_domain_learns_from_its_visits_and_forgets_what_stops_agreeing(
@@ -115,3 +116,50 @@ async def test_only_some_pages_are_searched_between_two_looks(
     places = LearnedPlaces(database)
     searched = [(await places.place_in(shop.domain_id)).search for _ in range(30)]
     assert searched == [True] * 20 + [False] * 10
+
+
+DEAL = DATA + """<h1>Lamp {0}</h1><div class="deal">{2}<b class="now">€ {3}</b></div>"""
+
+
+def read_deal(number: int, place: LearnedPlace, *, struck: bool = True) -> Product:
+    """The data states a list price; now and then the page does not show it struck through."""
+    stated, now = f"{number + 40}.00", f"{number + 20}.50"
+    before = f"<s>€ {stated}</s>" if struck else ""
+    page = open_page(
+        DEAL.format(number, stated, before, now).encode(),
+        f"https://shop.example/deal-{number}",
+        "text/html",
+    )
+    return extract_product(page, place=place)
+
+
+async def test_where_data_states_list_prices_the_visible_price_decides_from_then_on(
+    database: Database, settings: Settings
+) -> None:
+    shop = await Shop(database, settings).open()
+    for number in range(4):
+        place = await LearnedPlaces(database).place_in(shop.domain_id)
+        assert place.shown_wins is (number == 3)
+        await shop.visit(f"{number}", read_deal(number, place))
+    place = await LearnedPlaces(database).place_in(shop.domain_id)
+    product = read_deal(1, place, struck=False)
+    assert product.price == Decimal("21.50")
+    assert product.evidence["price"].origin == "learned:b.now"
+    # without the decision, this page alone says otherwise
+    assert read_deal(1, NOTHING_LEARNED, struck=False).price == Decimal("41.00")
+    await shop.visit("1", product)
+    assert await shop.rows(
+        "SELECT h.price FROM price_history h JOIN products p ON p.id = product_id"
+        " WHERE p.url LIKE '%%/1' ORDER BY h.id"
+    ) == [(Decimal("21.50"),)]
+    assert await shop.row("SELECT path, shown_wins FROM price_templates") == ("b.now", True)
+
+
+def test_a_template_outlives_one_odd_page_and_not_a_changed_layout() -> None:
+    known = PriceTemplate("a", shown_wins=True)
+    pages = [ShownPrice(str(n), "a") for n in range(10)]
+    odd = ShownPrice("5", "")
+    assert decide_template([odd, *pages], known) == known
+    assert decide_template([odd, odd, *pages], known) == PriceTemplate("a")
+    assert decide_template([odd, odd, odd, odd, *pages], known) is None
+    assert decide_template([], known) == known

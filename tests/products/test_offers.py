@@ -19,7 +19,7 @@ from forager.products.export import (
     ProductsExportFormat,
     export_products,
 )
-from forager.products.filters import Filters
+from forager.products.filters import Filters, PriceDirection, PriceMeasure
 from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
 from forager.settings import Settings
@@ -172,6 +172,15 @@ async def test_the_largest_changes_come_first(shops: list[Shop], database: Datab
     ]
     assert len(await largest_changes(database, week, Filters(domain="one.example"))) == 1
     assert await largest_changes(database, datetime.now(UTC)) == []
+    drops = await largest_changes(database, week, direction=PriceDirection.DROPS)
+    assert [(m.domain, int(m.amount)) for m in drops] == [("one.example", -20)]
+    for price in ("1000", "1000"):
+        await one.visit("sofa", lamp(price, name="Sofa", sku="S-9", gtin=None))
+    await one.visit("sofa", lamp("1060", name="Sofa", sku="S-9", gtin=None))
+    rises = await largest_changes(
+        database, week, direction=PriceDirection.RISES, by=PriceMeasure.AMOUNT
+    )
+    assert [int(m.amount) for m in rises] == [60, 50, 1]
 
 
 def in_sizes(**prices: str) -> Product:

@@ -124,3 +124,49 @@ async def test_pages_in_several_currencies_decide_about_no_other(shop: Shop) -> 
     await shop.stock({f"p{n}": lamp("50", currency=each) for n, each in enumerate(currencies)})
     await shop.visit("new", lamp("60", currency=None))
     assert await shop.row("SELECT currency FROM products WHERE price = 60") == (None,)
+
+
+async def test_a_price_from_another_place_waits_for_a_second_visit(shop: Shop) -> None:
+    def read(price: str, origin: str) -> Product:
+        return lamp(price, evidence={"price": Evidence(0.9, origin)})
+
+    await shop.visit("lamp", read("50", "json-ld:Product"))
+    for _ in range(3):  # a place that alternates never gets into the history
+        [problem] = (await shop.visit("lamp", read("70", "dom:price"))).problems
+        assert (problem.rule, problem.severity) == ("place", "doubt")
+        assert not (await shop.visit("lamp", read("50", "json-ld:Product"))).problems
+    assert await shop.row("SELECT evidence -> 'price' ->> 'origin' FROM products") == (
+        "json-ld:Product",
+    )
+    await shop.visit("lamp", read("70", "dom:price"))
+    assert (await shop.visit("lamp", read("70", "dom:price"))).price_changed
+    assert not (await shop.visit("lamp", read("71", "dom:price"))).problems
+    # a deal beside the stated price is visible evidence, and so is its end
+    await shop.visit("deal", read("50", "json-ld:Product"))
+    assert not (await shop.visit("deal", read("40", "dom:deal"))).problems
+    assert not (await shop.visit("deal", read("50", "json-ld:Product"))).problems
+    # another parser version knows other places
+    reread = await shop.visit("deal", read("30", "dom:price"), version="2")
+    assert reread.price_changed
+    assert not reread.problems
+
+
+async def test_structured_data_of_other_pages_says_what_a_sign_means(shop: Shop) -> None:
+    def read(currency: str, origin: str) -> Product:
+        evidence = {name: Evidence(0.9, origin) for name in ("price", "currency")}
+        return lamp("50", currency=currency, evidence=evidence)
+
+    for number in range(3):
+        await shop.visit(f"{number}", read("USD", "json-ld:Product"))
+    # a dollar on a Canadian domain, and signs that are not a dollar
+    for name, seen, stored in (("ca", "CAD", "USD"), ("eu", "EUR", "EUR"), ("se", "SEK", "SEK")):
+        await shop.visit(name, read(seen, "dom:price"))
+        [(currency,)] = await shop.rows(
+            "SELECT currency FROM products WHERE url = %s", shop.url(name)
+        )
+        assert currency == stored
+    # what a page states itself counts
+    await shop.visit("own", read("CAD", "json-ld:Product"))
+    assert await shop.rows("SELECT currency FROM products WHERE url = %s", shop.url("own")) == [
+        ("CAD",)
+    ]

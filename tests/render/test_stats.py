@@ -10,7 +10,7 @@ from forager.errors import ForagerError
 from forager.render.browser import ResourceRequest
 from forager.render.finding import browser_path, find_browser
 from forager.render.resources import refusal
-from forager.render.stats import RECHECK_EVERY, RenderStats, shape_of
+from forager.render.stats import RECHECK_EVERY, RenderStats, shape_of, template_of
 from forager.settings import Settings
 
 PAGE = "https://shop.example/item/17"
@@ -40,6 +40,23 @@ def test_a_shape_that_gains_nothing_is_left_alone_and_checked_again_now_and_then
     stats.learn(PAGE, gained=True)
     assert stats.gains(PAGE)
     assert not stats.is_wasted(PAGE)
+
+
+SHELL = b'<body class="docs"><div id="app"></div><script src="%b/js/app.12.js"></script>'
+
+
+def test_a_template_that_gains_nothing_is_not_tried_in_every_folder() -> None:
+    stats = RenderStats("docs")
+    template = template_of(SHELL % b"..")
+    assert template == template_of((SHELL % b"../..").replace(b"12", b"345"))
+    assert template != template_of(b'<div id="other"></div>')
+    for folder in ("a", "b"):
+        assert not stats.is_wasted(f"https://docs.example/{folder}/x", template)
+        stats.learn(f"https://docs.example/{folder}/x", template, gained=False)
+    assert stats.is_wasted("https://docs.example/c/x", template)
+    assert not stats.is_wasted("https://docs.example/c/x", "another template")
+    stats.learn("https://docs.example/c/x", "another template", gained=True)
+    assert not stats.is_wasted("https://docs.example/c/y", template)
 
 
 def test_trackers_and_pictures_are_never_requested() -> None:

@@ -67,6 +67,15 @@ class Searched:
         while await feeder.run_once():
             pass
 
+    async def feed_all(self) -> None:
+        """Return when the engine shows all changes, also those that another feeder has claimed."""
+
+        async def all_shown() -> bool:
+            await self.feed()
+            return await self.unsent() == 0
+
+        await eventually(all_shown, LIMIT)
+
     async def reindex(self, kind: IndexKind) -> Reindexed:
         return await Reindexer(self.database, self.client, self.prefix, grace=0).run(kind)
 

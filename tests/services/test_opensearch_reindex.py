@@ -49,7 +49,7 @@ async def test_an_index_is_rebuilt_while_it_is_written_and_searched(
         rounds += 1
         number = 1 + rounds % 50
         await corpus.publish("b.example", pages(0, number, sections=1))
-        await index.feed()
+        await index.feed_all()
         page = await look(index, "needle", limit=100, source="b.example")
         assert page.note is None
         assert len(page.items) == number

@@ -74,7 +74,7 @@ async def test_a_hold_on_one_thing_leaves_the_others(
     assert (await Scheduler(database, settings).run_once()).queued == 1
     assert await in_state(database, "queued") == [in_b]
     await holds.resume(Selection(domain="a.example"))
-    await holds.resume(Selection(url="/*"))
+    await holds.resume(Selection(url="*/*"))
     await Scheduler(database, settings).run_once()
     assert set(await in_state(database, "queued")) == {in_a, in_b, held}
 
@@ -100,7 +100,7 @@ async def test_large_selections_are_held_in_batches(database: Database, holds: H
         """,
         domain,
     )
-    assert (await holds.pause(Selection(url="a.ex*/1"))).changed == 1111
+    assert (await holds.pause(Selection(url="*a.ex*/1*"))).changed == 1111
     assert (await holds.resume(Selection(held=True))).changed == 1111
 
 
@@ -164,7 +164,13 @@ async def test_lists_by_pages_and_filters(database: Database, tasks: Tasks) -> N
         other["queued"],
     ]
     part = str(held.url[-12:])
-    assert [one.id for one in (await tasks.list_tasks(Selection(url=part))).items] == [held.id]
+    for url, found in (
+        (held.url, [held.id]),
+        (f"*{part}", [held.id]),
+        (part, []),
+        (f"{part}*", []),
+    ):
+        assert [one.id for one in (await tasks.list_tasks(Selection(url=url))).items] == found
     assert (await tasks.list_tasks(Selection(url="100%"))).items == []
 
 

@@ -26,7 +26,7 @@ from servers.proxies import Reader, Writer
 from support.waiting import eventually
 from tasks.working import Tasks, process
 
-# 10,000 in CI; their budgets alone take 40 seconds
+# 2,000 in CI, where their budgets alone take 20 seconds
 TASKS = int(os.environ.get("FORAGER_TEST_MANY_TASKS", "600"))
 # at least 30 tasks each: the shortest time of 20 requests is compared with the budget
 DOMAINS = max(20, TASKS // 200)

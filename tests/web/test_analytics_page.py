@@ -50,10 +50,10 @@ async def test_what_is_typed_is_only_text(visitor: Visitor) -> None:
 async def test_an_unreachable_server_is_reported(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def analyse(*_: object, **__: int) -> QueryResult:
+    async def answer(*_: object, **__: int) -> QueryResult:
         raise ClickHouseUnavailable("ClickHouse at db.example cannot be used", hint="Look at it.")
 
-    monkeypatch.setattr(analytics, "analyse", analyse)
+    monkeypatch.setattr(analytics, "answer", answer)
     page = await visitor.get("/analytics")
     assert page.status == 200
     assert "ClickHouse at db.example cannot be used. Look at it." in page.text
@@ -62,7 +62,7 @@ async def test_an_unreachable_server_is_reported(
 async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine comes with an extra, and is asked in the tests that have it."""
 
-    async def analyse(*_: object, **how: int) -> QueryResult:
+    async def answer(*_: object, **how: int) -> QueryResult:
         rows = ((HOSTILE, 1234567, -2.5, 4_321_000), ("", 1, None, 0))
         at = datetime(2026, 11, 15, tzinfo=UTC)
         columns = ("brand", "changes", "median_percent", "bytes")
@@ -70,7 +70,7 @@ async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.Monkey
             "price-changes", how["days"], columns, rows, is_cut=True, complete_until=at
         )
 
-    monkeypatch.setattr(analytics, "analyse", analyse)
+    monkeypatch.setattr(analytics, "answer", answer)
     page = (await visitor.get("/analytics?days=7")).text
     assert "<script>alert" not in page
     assert "median percent" in page
@@ -87,7 +87,7 @@ async def test_an_answer_fits_the_screen(
 ) -> None:
     """Whatever a shop calls its brand."""
 
-    async def analyse(*_: object, **how: int) -> QueryResult:
+    async def answer(*_: object, **how: int) -> QueryResult:
         columns = ("brand", *(f"largest_rise_percent_{number}" for number in range(12)))
         rows = (("x" * 500, *(10**15 for _ in range(12))), ("Ø & co", *(0.5 for _ in range(12))))
         at = datetime(2026, 11, 15, tzinfo=UTC)
@@ -95,7 +95,7 @@ async def test_an_answer_fits_the_screen(
             "price-changes", how["days"], columns, rows, is_cut=False, complete_until=at
         )
 
-    monkeypatch.setattr(analytics, "analyse", analyse)
+    monkeypatch.setattr(analytics, "answer", answer)
     async with open_browser() as browser:
         tab, _ = await open_tab(browser, address, width=width)
         await tab.go("/analytics")

@@ -22,7 +22,7 @@ from web.visitor import Visitor
         (action("jobs cancel", 12), "“Jobs › Cancel job”"),
         (action("tasks resume", all=True), "“Tasks › Resume all”"),
         (action("tasks resume", 7), "“Tasks › Resume”"),
-        (action("tasks resume", domain="a.example"), "“Domains › Resume tasks”"),
+        (action("tasks resume", domain="a.example"), "“Domains › Resume”"),
         (action("crawl", "URL"), "“Jobs › New crawl”"),
         (Option("allow_private"), "“Allow private”"),
         (action("doctor"), "`forager doctor` on the server"),

@@ -61,8 +61,8 @@ path => {
 """
 # the page stays as it was loaded
 NO_STREAM = "window.EventSource = class { addEventListener() {} close() {} }"
-# files, and pages that only a form leads to
-FILES = re.compile(r".*/(file|export|original|picture|secret|\{position\})")
+# files, pages that only a form leads to, and the way to an issuer (tests/api/test_tokens.py)
+FILES = re.compile(r".*/(file|export|original|picture|secret|oidc|callback|\{position\})")
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ async def check_dialogs(tab: Tab, job: str) -> list[str]:
     await tab.page.locator("#preview").wait_for()
     found += await check(tab, "a preview")
     await tab.go("/webhooks")
-    await tab.page.get_by_label("URL or e-mail").fill("https://hooks.example.org/")
+    await tab.page.get_by_label("URL, e-mail").fill("https://hooks.example.org/")
     await tab.page.get_by_role("button", name="Add").click()
     await tab.page.locator("#secret").wait_for()
     return found + await check(tab, "a secret")
@@ -192,7 +192,9 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
         job, f"{job}/pages", f"{job}/events", f"{job}/response?url={page}",
         f"/new-crawl?job={crawled.job.id}",
         "/sources/demo", "/sources/demo/pages", "/sources/demo/tree",
-        "/sources/demo/diff?old=1&new=2", "/search?q=ledger", "/search?q=nothingatall",
+        "/sources/demo/diff?old=1&new=2", "/sources/demo/diff?old=1&new=2&view=lines",
+        "/prices?direction=rises&by=amount&days=90", "/settings?q=proxy",
+        "/search?q=ledger", "/search?q=nothingatall",
         read, *(f"{read}&tab={tab}" for tab in ("markdown", "original", "changes")),
         f"{read}&tab=changes&view=side", f"/explain?url={site.url}/missing",
         f"/explain?url=https://{LAMPS}/{HOSTILE}", "/explain?url=ftp://x", "/events/jobs",

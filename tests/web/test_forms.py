@@ -52,6 +52,7 @@ async def test_generations_are_compared_published_and_rolled_back(
     await crawls.crawl({"a": "ALPHA", "b": "beta", "c": "gamma"})
     difference = (await visitor.get(f"/sources/{SOURCE}/diff")).text
     assert "Changes from generation 1 to 2" in difference
+    difference = (await visitor.get(f"/sources/{SOURCE}/diff?view=lines")).text
     assert '<span class="minus">-<del>alpha</del></span>' in difference
     assert '<span class="plus">+<ins>ALPHA</ins></span>' in difference
     await visitor.act(f"/sources/{SOURCE}/rollback")
@@ -188,3 +189,18 @@ async def test_the_pages_of_a_job_are_exported_as_markdown_with_progress(
     assert "WARC export: 1 of 4" in page
     assert "25 %" in page
     assert "Markdown</a>" in page
+
+
+async def test_a_private_address_is_refused_below_the_url_with_the_box_that_allows_it(
+    visitor: Visitor,
+) -> None:
+    fields = {"urls": "http://127.0.0.1:9/"}
+    refused = (await visitor.act("/new-crawl", fields)).text
+    below = refused.partition('id="e-urls"')[2].partition("<details")[0]
+    assert 'name="allow_private"' in below
+    assert refused.count('name="allow_private"') == 1
+    assert "http://127.0.0.1:9/</textarea>" in refused
+    started = await visitor.act(
+        "/new-crawl", {**fields, "allow_private": "yes"}, allow_redirects=False
+    )
+    assert started.status == 303

@@ -42,7 +42,7 @@ AGENT = "Forager/1.0"
 
 
 def event(kind: str, payload: dict[str, Any]) -> EventRow:
-    return EventRow(1, kind, None, None, None, payload, datetime.now(UTC))
+    return EventRow(1, kind, None, None, None, None, payload, datetime.now(UTC))
 
 
 # --- events ------------------------------------------------------------------------------------

@@ -238,3 +238,27 @@ async def test_the_overview_names_domains_that_are_parsed_worse_than_usual(
         "shop.example: 10% of the last 100 pages were parsed without errors"
         in (await visitor.get("/")).text
     )
+
+
+async def test_the_overview_names_alarms_and_bypassed_parsers_while_they_last(
+    visitor: Visitor, database: Database
+) -> None:
+    shop = await make_domain(database, "shop.example")
+    await make_task(database, shop, scheduled_in=3600)
+    await execute(
+        database,
+        "INSERT INTO domain_health (domain_id, alarm, alarm_at) VALUES (%s, 'gone', now())",
+        shop,
+    )
+    await execute(
+        database,
+        """
+        INSERT INTO parser_rollouts (parser, active_version, bypassed_until, bypass_reason)
+        VALUES ('kiosk', '1', now() + interval '1 hour', 'it hangs'),
+               ('corner', '1', now() - interval '1 hour', 'it hung')
+        """,
+    )
+    shown = (await visitor.get("/")).text
+    assert "Results of shop.example are withheld (gone)" in shown
+    assert "Parser kiosk is bypassed: it hangs" in shown
+    assert "corner" not in shown

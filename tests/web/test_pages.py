@@ -66,7 +66,9 @@ async def test_what_is_held_back_is_neither_green_nor_retired(
     shown = await visitor.get("/read", params={"url": f"https://{SOURCE}/a", "source": SOURCE})
     assert "earlier version" not in shown.text
     await publication.publish(crawls.database, SOURCE, force=True)
-    assert ">Roll back<" in (await visitor.get(source)).text
+    published = (await visitor.get(source)).text
+    assert ">Roll back<" in published
+    assert "Readers will see generation 1 of " in published
 
 
 async def test_the_throughput_of_a_paused_job_ends_with_its_work(

@@ -107,3 +107,27 @@ async def test_no_page_of_the_catalog_complains_or_is_wider_than_the_screen(
             await tab.go(path)
             assert (path, await tab.overflow()) == (path, 0)
             assert (path, tab.complaints) == (path, [])
+
+
+async def test_an_error_of_a_form_is_shown_in_the_form_with_its_input(
+    tab: Tab, catalog: Catalog
+) -> None:
+    await tab.go("/proxies")
+    form = tab.page.locator("form[action='/proxies']")
+    await form.locator("[name=url]").fill("ftp://proxy.example:1")
+    for _ in range(2):
+        await form.get_by_role("button", name="Add").click()
+        await expect(form.get_by_role("alert")).to_have_count(1)
+    await expect(form.locator("[name=url]")).to_have_value("ftp://proxy.example:1")
+    await expect(tab.page.locator("#notices .notice")).to_have_count(0)
+    tab.complaints.clear()  # the browser reports the status of the response
+
+
+async def test_actions_for_many_rows_are_shown_while_rows_are_ticked(
+    tab: Tab, catalog: Catalog
+) -> None:
+    await tab.go("/tasks")
+    actions = tab.page.get_by_role("group", name="Actions for the selected tasks")
+    await expect(actions).to_be_hidden()
+    await tab.page.locator("tbody input[type=checkbox]").first.check()
+    await expect(actions).to_be_visible()

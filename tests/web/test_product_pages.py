@@ -10,11 +10,14 @@ from forager.fetch.domains.service import Domains
 from forager.settings import Settings
 from forager.tasks.dead_letters import LetterFilter, count_letters
 from forager.tasks.lifecycle import TaskStatus
+from forager.tasks.selection import Selection
+from forager.tasks.service import Tasks
 from forager.tasks.task import Hold
 from images.stored_image import store_image
 from products.rows import add_product
 from support.keys import make_key
 from support.sql import execute
+from tasks.tasks_at_hand import make_domain, make_task
 from web.catalog_rows import HOSTILE, Catalog
 from web.visitor import Visitor
 
@@ -160,10 +163,28 @@ async def test_tasks_are_held_all_by_domain_and_one_by_one(
     fields = {"move": "pause", "which": "fitting", "domain": "shop.example"}
     await visitor.act("/tasks/move", fields)
     assert (await Domains(database).get("shop.example")).task_hold == Hold.PAUSED
-    await visitor.act("/domains/shop.example/hold", {"move": "resume"})
+    await visitor.act("/domains/shop.example/traffic", {"traffic": "resume"})
     assert (await Domains(database).get("shop.example")).task_hold is None
     done = await visitor.act(f"/tasks/{catalog.task_id}/move", {"move": "pause"})
     assert "s-paused" in done.text
+
+
+async def test_a_part_of_a_url_moves_no_tasks(
+    visitor: Visitor, database: Database, web_settings: Settings
+) -> None:
+    shop = await make_domain(database, "filter.example")
+    for number in (1, 10, 11):
+        await make_task(database, shop, url=f"https://filter.example/p/{number}")
+    for url, held in (
+        ("/p/1", 0),
+        ("https://filter.example/p/1", 1),
+        ("https://filter.example/p/1*", 3),
+    ):
+        question = f"Pause {held} matching task{'s' if held > 1 else ''}?"
+        assert (question in (await visitor.get(f"/tasks?url={url}")).text) == (held > 0)
+        await visitor.act("/tasks/move", {"move": "pause", "which": "fitting", "url": url})
+        found = await Tasks(database, web_settings).list_tasks(Selection(held=True))
+        assert len(found.items) == held
 
 
 async def test_dead_letters_are_tried_again_by_cause(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.web.word_diff import marked_lines, paired_lines
+from forager.web.word_diff import changes_to_html, mark_changes, marked_lines, paired_lines
 
 HEAD = "--- old\n+++ new\n"
 
@@ -30,3 +30,12 @@ def test_lines_stand_side_by_side() -> None:
         ("-<del>one</del>", "+<ins>1</ins>"),
         ("-two", None),
     ]
+
+
+def test_words_of_rendered_pages_are_marked_inside_their_elements() -> None:
+    texts = ["One **old** <b> & word\n\ngone", 'One **new** <i onclick="x"> & word', "same", "same"]
+    changed, same = changes_to_html(texts)
+    assert "<strong><del>old &lt;b&gt; </del><ins>new</ins></strong>" in changed
+    assert "<i " not in changed
+    assert "gone" in changed.partition("<del>")[2]
+    assert "<ins>" not in same + mark_changes("<p>a</p>", "<p>a</p>")

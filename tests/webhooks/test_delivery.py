@@ -9,7 +9,7 @@ from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import Webhooks
-from forager.webhooks.signing import verify
+from forager.webhooks.signing import verify_signature
 from products.rows import add_product
 from webhooks.listening import happen, listen, secret_of
 from webhooks.receiver import Receiver
@@ -34,7 +34,7 @@ async def test_an_event_arrives_whole_and_signed(
     }
     assert got.json["data"] == {"n": 0, "old": "10", "new": "9"}
     assert got.headers["content-type"] == "application/json"
-    verify(secret_of(issued), got.headers["forager-signature"], got.body)
+    verify_signature(secret_of(issued), got.headers["forager-signature"], got.body)
     (sent,) = (await webhooks.deliveries(issued.webhook.id)).items
     assert got.headers["forager-delivery"] == str(sent.id)
     assert got.headers["forager-attempt"] == "1"

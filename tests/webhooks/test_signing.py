@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from forager.webhooks.signing import InvalidSignature, new_secret, sign, verify
+from forager.webhooks.signing import InvalidSignature, new_secret, sign, verify_signature
 
 SECRET = "a secret of a receiver"
 BODY = b'{"id": 1}'
@@ -14,8 +14,8 @@ NOW = 1_700_000_000
 
 
 def test_what_was_signed_is_accepted() -> None:
-    verify(SECRET, sign(SECRET, BODY, NOW), BODY, now=NOW + 299)
-    verify(SECRET, sign(SECRET, BODY, int(time.time())), BODY)
+    verify_signature(SECRET, sign(SECRET, BODY, NOW), BODY, now=NOW + 299)
+    verify_signature(SECRET, sign(SECRET, BODY, int(time.time())), BODY)
 
 
 def test_the_digest_is_the_documented_one() -> None:
@@ -30,20 +30,20 @@ def test_the_digest_is_the_documented_one() -> None:
 )
 def test_what_was_changed_is_refused(secret: str, body: bytes) -> None:
     with pytest.raises(InvalidSignature, match="does not fit"):
-        verify(secret, sign(SECRET, BODY, NOW), body, now=NOW)
+        verify_signature(secret, sign(SECRET, BODY, NOW), body, now=NOW)
 
 
 def test_the_time_is_part_of_what_is_signed() -> None:
     moved = sign(SECRET, BODY, NOW).replace(str(NOW), str(NOW + 1000))
     with pytest.raises(InvalidSignature, match="does not fit"):
-        verify(SECRET, moved, BODY, now=NOW + 1000)
+        verify_signature(SECRET, moved, BODY, now=NOW + 1000)
 
 
 @pytest.mark.parametrize("later", [301, -301])
 def test_what_is_old_or_from_the_future_is_refused(later: int) -> None:
     with pytest.raises(InvalidSignature, match="too long ago"):
-        verify(SECRET, sign(SECRET, BODY, NOW), BODY, now=NOW + later)
-    verify(SECRET, sign(SECRET, BODY, NOW), BODY, tolerance=302, now=NOW + later)
+        verify_signature(SECRET, sign(SECRET, BODY, NOW), BODY, now=NOW + later)
+    verify_signature(SECRET, sign(SECRET, BODY, NOW), BODY, tolerance=302, now=NOW + later)
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def test_what_is_old_or_from_the_future_is_refused(later: int) -> None:
 )
 def test_headers_that_are_none_are_refused(header: str) -> None:
     with pytest.raises(InvalidSignature, match="not readable"):
-        verify(SECRET, header, BODY)
+        verify_signature(SECRET, header, BODY)
 
 
 def test_odd_signatures_do_no_harm() -> None:
     with pytest.raises(InvalidSignature, match="does not fit"):
-        verify(SECRET, f"t={NOW},v1=é", BODY, now=NOW)
+        verify_signature(SECRET, f"t={NOW},v1=é", BODY, now=NOW)
 
 
 def test_one_of_several_signatures_is_enough() -> None:
     header = sign("the new secret, soon", BODY, NOW) + "," + sign(SECRET, BODY, NOW).split(",")[1]
-    verify(SECRET, header, BODY, now=NOW)
+    verify_signature(SECRET, header, BODY, now=NOW)
 
 
 def test_secrets_are_long_and_new() -> None:

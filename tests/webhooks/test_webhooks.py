@@ -11,7 +11,7 @@ from forager.webhooks import delivery
 from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.posting import Poster
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks
-from forager.webhooks.signing import verify
+from forager.webhooks.signing import verify_signature
 from support.sql import execute, fetch_row
 from webhooks.listening import happen, listen, secret_of
 from webhooks.receiver import Receiver, answering
@@ -78,7 +78,9 @@ async def test_a_new_secret_signs_the_next_message(
     await deliverer.run_once()
 
     assert rotated.secret == "sixteen letters or more"
-    verify(rotated.secret, receiver.got[0].headers["forager-signature"], receiver.got[0].body)
+    verify_signature(
+        rotated.secret, receiver.got[0].headers["forager-signature"], receiver.got[0].body
+    )
     with pytest.raises(InvalidInput, match="16"):
         await webhooks.rotate_secret(issued.webhook.id, "short")
 
@@ -107,7 +109,7 @@ async def test_a_test_message_is_signed_and_answers_what_happened(
     assert (posted.taken, posted.status) == (True, 204)
     (got,) = receiver.got
     assert got.json["kind"] == delivery.TEST_KIND
-    verify(secret_of(issued), got.headers["forager-signature"], got.body)
+    verify_signature(secret_of(issued), got.headers["forager-signature"], got.body)
     with pytest.raises(NotFound, match="webhook 999"):
         await send_test(database, settings, 999)
 

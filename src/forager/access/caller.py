@@ -77,9 +77,11 @@ STRANGER = Caller(NO_OWNER, Scope.READ)
 
 
 class Unauthorized(ForagerError):
-    """A key is needed, and none that is valid was given."""
+    """A key or token is needed, and none that is valid was given."""
 
     exit_code = 4
+    # where the metadata of the issuer's tokens is, if they are accepted
+    metadata_url: str | None = None
 
 
 class Forbidden(NotPermitted):

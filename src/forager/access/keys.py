@@ -63,6 +63,14 @@ async def create_key(
     return MadeKey(key, credentials.text)
 
 
+async def owner_named(database: Database, name: str) -> UUID:
+    """The owner with this name, who is added if there is none."""
+    name = _checked_name(name)
+    async with database.transaction() as connection:
+        found = await store.select_owner(connection, name)
+        return found or await store.insert_owner(connection, new_id(), name)
+
+
 async def find_owner(database: Database, text: str) -> UUID:
     """The owner with this name or ID."""
     if (user_id := _parse_id(text)) is not None:

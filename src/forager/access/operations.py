@@ -49,7 +49,13 @@ async def _find_owner(context: Context, name: str) -> UUID:
 UserId = Annotated[UUID, Field(description="ID of the owner."), FoundBy(_find_owner, "name")]
 
 
-class Key(ResponseModel, row=ApiKey):
+_ABOUT_KEY = {
+    "expires_at": "When the key expires; null: never.",
+    "revoked_at": "When the key was revoked.",
+}
+
+
+class Key(ResponseModel, row=ApiKey, about=_ABOUT_KEY):
     """A key without its secret."""
 
     user_id: UUID = Field(description="Owner of everything created with the key.")
@@ -131,8 +137,8 @@ class Owner(ResponseModel):
     """The quota of an owner, and its current usage."""
 
     user_id: UUID
-    quota: Limits
-    active_jobs: int
+    quota: Limits = Field(description="Limits of the owner.")
+    active_jobs: int = Field(description="Jobs that are waiting, running or paused.")
     pages_today: int = Field(description="An active job counts all pages that it may still fetch.")
 
 

@@ -11,7 +11,7 @@ from forager.access.quota import NO_QUOTA, Grant, Quota, QuotaUsage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, Option
-from forager.jobs.store import moves
+from forager.jobs.queue import merge_payload
 
 # when another job may have ended
 JOB_RETRY_AFTER = 30.0
@@ -77,7 +77,7 @@ async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> Non
         "granted_on": grant.day.isoformat(),
         "spent_before": grant.spent_before,
     }
-    await moves.merge_payload(connection, job_id, granted)
+    await merge_payload(connection, job_id, granted)
 
 
 async def lock_owner(connection: Connection, caller: Caller) -> None:

@@ -15,8 +15,9 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from forager import __version__
+from forager.access.oidc import TokenVerifier
 from forager.access.permits import Permits
-from forager.api import reference
+from forager.api import oauth, reference
 from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit, refuse_unknown_query
@@ -61,7 +62,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     products.router,
     tasks.router,
     parsers.router,
-    products.analytics_router,
     keys.router,
 )
 
@@ -71,6 +71,7 @@ def create_app(
 ) -> FastAPI:
     """The whole API over a database, and perhaps a search engine, that are open."""
     load_kinds(settings.job_modules)
+    verifier = TokenVerifier(database, settings)
     app = FastAPI(
         title="Forager",
         version=__version__,
@@ -78,11 +79,12 @@ def create_app(
         openapi_url=None,  # the reference has it, made beside the requests of others
         docs_url=None,
         redoc_url=None,
-        middleware=_middleware(settings, database),
+        middleware=_middleware(settings, database, verifier),
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
     app.state.services = Services(database, settings, engine=engine)
+    app.state.verifier = verifier
     app.state.hub = ProgressHub(database)
     for error in (ForagerError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, answer_with_problem)
@@ -96,6 +98,7 @@ def _routes() -> list[BaseRoute]:
     """All endpoints; their parameters are analyzed once for all applications of a process."""
     root = APIRouter(generate_unique_id_function=_operation_id)
     root.include_router(health_router)
+    root.include_router(oauth.router)
     root.include_router(reference.router, prefix="/api")
     checks = [Depends(refuse_unknown_query)]
     for router in (*ROUTERS, *map(router_of, GROUPS)):
@@ -109,7 +112,9 @@ def _operation_id(route: APIRoute) -> str:
     return "_".join([*map(str, route.tags[-1:]), route.name]).replace(" ", "_")
 
 
-def _middleware(settings: Settings, database: Database) -> list[Middleware]:
+def _middleware(
+    settings: Settings, database: Database, verifier: TokenVerifier
+) -> list[Middleware]:
     """Outermost first; each may reject a request before the next sees it."""
     return [
         Middleware(Observation),
@@ -118,7 +123,8 @@ def _middleware(settings: Settings, database: Database) -> list[Middleware]:
         Middleware(
             Authentication,
             database=database,
-            metrics_open=settings.metrics_open,
+            settings=settings,
+            verifier=verifier,
             permits=Permits(database, settings.api_requests_per_minute),
         ),
         Middleware(BodyLimit, max_bytes=int(settings.api_max_body_mb * 1_000_000)),
@@ -130,17 +136,21 @@ health_router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    status: Literal["alive"]
-    version: str
+    status: Literal["alive"] = Field(description="`alive` as long as the process responds.")
+    version: str = Field(description="Version of Forager that the server runs.")
 
 
 class Ready(BaseModel):
     """Whether requests can be answered; `schema` and `expected_schema` must be the same."""
 
-    ready: bool
-    database: bool
-    schema_version: str | None = Field(examples=["0002"])
-    expected_schema_version: str = Field(examples=["0002"])
+    ready: bool = Field(description="Whether the server can answer requests.")
+    database: bool = Field(description="Whether the database is available.")
+    schema_version: str | None = Field(
+        description="Schema version of the database.", examples=["0002"]
+    )
+    expected_schema_version: str = Field(
+        description="Schema version that this release needs.", examples=["0002"]
+    )
     failing_services: list[str] = Field(
         description="Background services of this process, or of the `forager up` that started it,"
         " that failed several times in a row or are stuck; `event loop` if it was blocked.",

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from ipaddress import ip_address
 
-from starlette.datastructures import Headers
+from starlette.datastructures import URL, Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forager.access.caller import LOCAL, Caller, Forbidden, Unauthorized
 from forager.access.keys import SEND_KEY, any_key, authenticate
+from forager.access.oidc import TokenVerifier
 from forager.access.permits import Permits
+from forager.api.oauth import PLACE, base_url
 from forager.api.problems import Misdirected
 from forager.db.database import Database
 from forager.settings import Settings
@@ -86,7 +88,8 @@ def name_of(host: str) -> str:
 
 
 # paths that begin so
-PROTECTED = ("/api/", "/mcp")
+MCP = "/mcp"
+PROTECTED = ("/api/", MCP)
 # the reference is public
 OPEN = frozenset({"/api/openapi.json", "/api/docs"})
 METRICS = "/metrics"
@@ -111,18 +114,30 @@ class Authentication:
     """Adds the caller to the state of the request, or rejects the request."""
 
     def __init__(
-        self, app: ASGIApp, *, database: Database, permits: Permits, metrics_open: bool
+        self,
+        app: ASGIApp,
+        *,
+        database: Database,
+        settings: Settings,
+        permits: Permits,
+        verifier: TokenVerifier,
     ) -> None:
         self._app = app
-        self._open = OPEN | {METRICS} if metrics_open else OPEN
+        self._open = OPEN | {METRICS} if settings.metrics_open else OPEN
         self._database = database
+        self._settings = settings
+        self._verifier = verifier
         self._permits = permits
         # keys are never deleted: once one exists, this stays true
         self._keys_exist = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_protected(scope["path"]):
-            caller = await self._caller(scope)
+            try:
+                caller = await self._caller(scope)
+            except Unauthorized as error:
+                error.metadata_url = self._metadata_url(scope)
+                raise
             await self._permits.take(caller)
             scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
@@ -134,12 +149,26 @@ class Authentication:
         headers = Headers(scope=scope)
         key = _key_of(headers)
         if key is not None:
+            if self._verifier.is_configured and is_token(key):
+                return await self._verifier.caller(key)
             return await authenticate(self._database, key)
         if not self._keys_exist:
-            self._keys_exist = await any_key(self._database)
+            self._keys_exist = self._verifier.is_configured or await any_key(self._database)
         if self._keys_exist or not is_local(scope):
             raise Unauthorized("an API key is needed", hint=SEND_KEY)
         return LOCAL
+
+    def _metadata_url(self, scope: Scope) -> str | None:
+        if not self._verifier.is_configured:
+            return None
+        url = URL(scope=scope)
+        base = base_url(self._settings, f"{url.scheme}://{url.netloc}")
+        return f"{base}{PLACE}{MCP if scope['path'].startswith(MCP) else ''}"
+
+
+def is_token(text: str) -> bool:
+    """Whether this looks like a signed token (JWT); keys have no dots."""
+    return text.count(".") == 2
 
 
 def _key_of(headers: Headers) -> str | None:

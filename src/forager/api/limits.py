@@ -1,9 +1,8 @@
-"""Limits on requests at a time, the size of a body, the length of a list and heavy work."""
+"""Limits on requests at a time, the size of a body, the length of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
@@ -14,15 +13,12 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from forager.analytics.answers import QueryResult, answer
 from forager.api.problems import InvalidFields, RequestFieldProblem
-from forager.errors import TooManyRequests
 from forager.operations.models import AFTER, LARGEST_BIGINT, MAX_CURSOR, PlainText
 from forager.operations.models import Listed as Listed
 from forager.operations.models import Paging as Paging
 from forager.operations.models import cut as cut
 from forager.operations.models import listed as listed
-from forager.settings import Settings
 
 MAX_LIST = 1000
 
@@ -102,45 +98,6 @@ def _is_json(headers: Headers) -> bool:
 def _too_large(max_bytes: int) -> HTTPException:
     # the connection stays open: closed while the body arrives, the client would lose the response
     return HTTPException(413, f"the body is larger than the {max_bytes:,} bytes that are read")
-
-
-RETRY_AFTER = 10
-
-
-class Slots:
-    """When all slots are taken, a request is rejected with Retry-After instead of waiting."""
-
-    def __init__(self, number: int, what: str) -> None:
-        self._number = number
-        self._what = what
-        self._taken = 0
-
-    def check(self) -> None:
-        if self._taken >= self._number:
-            raise TooManyRequests(
-                f"{self._what} is already in progress, and its limit is reached",
-                retry_after=RETRY_AFTER,
-                hint="Try again when it has finished.",
-            )
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        self.check()
-        self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1
-
-
-# each is a process that may use two cores and 2 GB
-ANALYSES = Slots(2, "an analysis")
-
-
-async def analyse(settings: Settings, name: str, *, days: int, limit: int) -> QueryResult:
-    """Run a query; raises NotYet while all slots are in use."""
-    with ANALYSES.taken():
-        return await answer(settings, name, days=days, limit=limit)
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIST, description="Maximum number of items.")]

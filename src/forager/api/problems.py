@@ -48,16 +48,21 @@ RETRY_SOON = 5
 class RequestFieldProblem(BaseModel):
     """One part of the request that is wrong."""
 
-    field: str = Field(examples=["body.urls.0"])
-    message: str = Field(examples=["'ftp://example.org' cannot be crawled: scheme"])
+    field: str = Field(
+        description="Path of the invalid field in the request.", examples=["body.urls.0"]
+    )
+    message: str = Field(
+        description="Why the value is invalid.",
+        examples=["'ftp://example.org' cannot be crawled: scheme"],
+    )
 
 
 class QuotaUse(BaseModel):
     """What of a quota is used up."""
 
-    what: str = Field(examples=["active_jobs"])
-    used: int = Field(examples=[5])
-    limit: int = Field(examples=[5])
+    what: str = Field(description="Name of the quota.", examples=["active_jobs"])
+    used: int = Field(description="Amount that is in use.", examples=[5])
+    limit: int = Field(description="Maximum amount.", examples=[5])
 
 
 class Problem(BaseModel):
@@ -65,10 +70,15 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"required": ["type", "title", "status", "detail"]})
 
-    type: str = Field(examples=["urn:forager:problem:not-found"])
-    title: str = Field(examples=["Not found"])
-    status: int = Field(examples=[404])
-    detail: str = Field(examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"])
+    type: str = Field(
+        description="URN of the problem, for programs.", examples=["urn:forager:problem:not-found"]
+    )
+    title: str = Field(description="Short name of the problem.", examples=["Not found"])
+    status: int = Field(description="HTTP status of the response.", examples=[404])
+    detail: str = Field(
+        description="What happened, in a sentence.",
+        examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"],
+    )
     fix: str | None = Field(default=None, description="Suggested fix.")
     errors: list[RequestFieldProblem] | None = Field(
         default=None, description="Invalid fields; at most 20."
@@ -261,7 +271,9 @@ def _problem(status: int, title: str, detail: str, **more: Any) -> Problem:
 def _headers(error: Exception, status: int) -> dict[str, str]:
     headers: Mapping[str, str] = getattr(error, "headers", None) or {}
     if isinstance(error, Unauthorized):
-        return {"WWW-Authenticate": 'Bearer realm="forager"'}
+        place = error.metadata_url
+        more = "" if place is None else f', resource_metadata="{place}"'
+        return {"WWW-Authenticate": f'Bearer realm="forager"{more}'}
     if isinstance(error, TooManyRequests):
         return {"Retry-After": str(error.retry_after)}
     if isinstance(error, RequestInProgress):

@@ -4,47 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
-from uuid import UUID
 
 from fastapi import Depends, Path, Request
 from pydantic import WithJsonSchema
 
 from forager.access.caller import STRANGER, Caller, Scope
 from forager.api.actions import as_call
-from forager.api.limits import Slots
 from forager.checks import Report
-from forager.crawl.admission import (
-    RetriedUrls,
-    move_job,
-    preview,
-    retry_failed,
-    start_crawl,
-    start_refresh,
-)
 from forager.crawl.explain.explanation import Explanation, explain
-from forager.crawl.options import CrawlOptions
-from forager.crawl.preview import CrawlPreview
 from forager.db.database import Connection, Database
 from forager.db.transactions import InTransaction
 from forager.documents.generation import Source
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.sources import get_source
 from forager.errors import NotAllowed
-from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import Domains
-from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.service import Proxies
-from forager.fetch.response import agent_header
 from forager.index.engine import SearchEngine
-from forager.jobs.job import Job, Move
-from forager.jobs.queue import Enqueued, Queue, no_such_job
+from forager.jobs.job import Job
+from forager.jobs.queue import Queue
 from forager.operations.models import PlainText
 from forager.operations.operation import Context
+from forager.operations.slots import Slots
 from forager.parsers.backtest import Backtest, backtest
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault
@@ -118,7 +103,6 @@ class AnswerCache:
 BACKTESTS = Slots(1, "a backtest")
 BACKTEST_SECONDS = 60.0
 AUDITS = Slots(1, "an audit")
-PREVIEWS = Slots(2, "a preview")
 AUDIT_SECONDS = 300.0
 
 
@@ -206,62 +190,19 @@ class Services:
         work = audit_catalog(self.database, self.settings)
         return await _limited(AUDITS, AUDIT_SECONDS, work, "audit", hint)
 
-    async def get_job(self, job_id: UUID) -> Job:
-        job = await self.queue.get(job_id)
-        if not self.caller.sees(job.user_id):
-            raise no_such_job(job_id)
-        return job
-
     async def find_job(self, text: str) -> Job:
         """A job by its ID, or by the beginning of it as long as that is unique."""
-        try:
-            return await self.get_job(UUID(text))
-        except ValueError:
-            found = await self.queue.resolve(text, user_id=self.caller.sees_only)
-            return await self.get_job(found)
+        found = await self.queue.resolve(text, user_id=self.caller.sees_only)
+        return await self.queue.get(found)
 
     async def get_source(self, source_id: str) -> Source:
         return await get_source(self.database, source_id, owner=self.caller.sees_only)
-
-    async def move_job(self, job_id: UUID, move: Move, reason: str | None = None) -> Job:
-        """Pause, resume, cancel or retry a job that the caller sees."""
-        await self.get_job(job_id)
-        return await move_job(self.database, self.settings, self.caller, job_id, move, reason)
-
-    async def start_crawl(
-        self, options: CrawlOptions, *, source: str | None, priority: int
-    ) -> Enqueued:
-        return await start_crawl(
-            self.database, self.settings, self.caller, options, source=source, priority=priority
-        )
-
-    async def refresh(self, source_id: str) -> Enqueued:
-        """Crawl a source that the caller sees again."""
-        source = await self.get_source(source_id)
-        return await start_refresh(self.database, self.settings, self.caller, source)
 
     async def explain(self, url: str, job: str | None) -> Explanation:
         """The outcome of a URL in a job, or in the latest that the caller sees."""
         job_id = None if job is None else (await self.find_job(job)).id
         owner = self.caller.sees_only
         return await explain(self.database, self.queue, url, job_id=job_id, user_id=owner)
-
-    async def try_proxy(self, proxy_id: int, url: str | None, *, allow_private: bool) -> Trial:
-        """Test a proxy; a failed one that works again is used again."""
-        guard = GuardPolicy(allow_private=allow_private)
-        options = ClientOptions(user_agent=agent_header(self.settings), guard=guard)
-        [trial] = await try_proxies(self.proxies, [proxy_id], options, url)
-        return trial
-
-    async def preview(self, options: CrawlOptions) -> CrawlPreview:
-        """What a crawl would fetch first; starts nothing."""
-        with PREVIEWS.taken():
-            return await preview(self.database, self.settings, self.caller, options)
-
-    async def retry_failed(self, job_id: UUID, reasons: Sequence[str] = ()) -> RetriedUrls:
-        """Let a finished job that the caller sees fetch failed URLs again."""
-        await self.get_job(job_id)
-        return await retry_failed(self.database, self.settings, self.caller, job_id, reasons)
 
 
 async def _limited(

@@ -18,7 +18,6 @@ import psycopg
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from forager.api.limits import Slots
 from forager.api.models.crawls import CrawlProgress
 from forager.api.services import Services
 from forager.crawl.operations.jobs import JobEvent
@@ -29,6 +28,7 @@ from forager.jobs import job as jobs
 from forager.jobs.history import events_of_many
 from forager.jobs.lifecycle import FINISHED
 from forager.logs import get_logger
+from forager.operations.slots import Slots
 from forager.products.export import ProductsExportFormat
 from forager.products.lookup import find_image, read_image
 

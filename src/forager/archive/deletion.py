@@ -14,7 +14,6 @@ from uuid import UUID
 from forager.archive import store
 from forager.archive.options import archive_options
 from forager.archive.retention import Deletion, Policy, RetentionPlan, SegmentRow, plan_retention
-from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
 from forager.db.cursor import Page, batches, page_of
 from forager.db.database import Database
@@ -134,15 +133,6 @@ async def _merge(database: Database, storage: Storage, segment_bytes: int) -> No
     merged = await merge_segments(database, storage, segment_bytes)
     if merged.into:
         log.info("archive segments merged", segments=merged.segments, into=merged.into)
-
-
-def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
-    """The growth of segments by a commit that refers to these records."""
-    growths: dict[str, Growth] = {}
-    for ref in refs:
-        before = growths.get(ref.segment, Growth(ref.segment, 0, 0))
-        growths[ref.segment] = Growth(ref.segment, max(before.end, ref.end), before.records + 1)
-    return [growths[name] for name in sorted(growths)]
 
 
 async def list_segments(

@@ -96,10 +96,6 @@ class RetentionPlan:
     delete: list[Deletion] = field(default_factory=list)
     kept: list[Deletion] = field(default_factory=list)
 
-    @property
-    def freed_bytes(self) -> int:
-        return sum(deletion.segment.bytes for deletion in self.delete)
-
 
 def plan_retention(segments: Iterable[SegmentRow], policy: Policy, now: datetime) -> RetentionPlan:
     """Closed segments without references go; then the oldest, as far as the policy allows."""

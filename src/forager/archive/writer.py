@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Self
+from uuid import UUID
 
+from forager.archive import store
 from forager.archive.options import archive_options
-from forager.archive.segment import ArchiveRef, SegmentName
+from forager.archive.segment import ArchiveRef, Growth, SegmentName
 from forager.archive.storage import SegmentWriter, Storage
+from forager.archive.store import close_segments_of, lock_segments
 from forager.archive.warc_record import ZSTD_MAGIC, InfoRecord, pack
+from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.settings import Settings
+
+__all__ = ["close_segments_of", "lock_segments"]
 
 SEGMENT_LIMIT = 256 * 1024 * 1024
 
@@ -48,9 +54,21 @@ class ArchiveWriter:
 
     @classmethod
     def of(
-        cls, settings: Settings, owner: str, lease: int, register: Register, *, user_agent: str
+        cls,
+        database: Database,
+        settings: Settings,
+        owner: str,
+        lease: int,
+        *,
+        user_agent: str,
+        job_id: UUID | None = None,
+        worker_id: UUID | None = None,
     ) -> Self:
-        """The writer of an owner whose requests have this user agent."""
+        """The writer of a job or worker whose requests have this user agent."""
+
+        async def register(name: str) -> None:
+            await database.run(store.register_segment, name, job_id, worker_id=worker_id)
+
         options, info = archive_options(settings), {"http-header-user-agent": user_agent}
         limit = options.segment_bytes
         return cls(options.open(), owner, lease, register, info=info, segment_limit=limit)
@@ -93,3 +111,18 @@ class ArchiveWriter:
 
     def _head(self, segment: str) -> bytes:
         return pack(InfoRecord(self._info, filename=segment))
+
+
+async def record_growth(connection: Connection, refs: Iterable[ArchiveRef]) -> None:
+    """Record the new length of segments in the commit that refers to these records."""
+    if growths := growth_of(refs):
+        await store.grow_segments(connection, growths)
+
+
+def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
+    """The growth of segments by a commit that refers to these records."""
+    growths: dict[str, Growth] = {}
+    for ref in refs:
+        before = growths.get(ref.segment, Growth(ref.segment, 0, 0))
+        growths[ref.segment] = Growth(ref.segment, max(before.end, ref.end), before.records + 1)
+    return [growths[name] for name in sorted(growths)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections import UserDict
@@ -38,6 +37,7 @@ COMMANDS = {
     "up": ("system.up:up", "Run everything on this machine."),
     "api": ("system.up:api", "Serve the HTTP API and the dashboard."),
     "mcp": ("system.up:mcp", "Serve the Model Context Protocol."),
+    "skill": ("system.skill:app", "Instructions for coding agents (SKILL.md)."),
     "worker": ("system.worker:worker", "Run jobs and tasks."),
     "scheduler": ("system.worker:scheduler", "Dispatch due tasks to the workers."),
     "watchdog": ("system.worker:watchdog", "Recover the work of workers that died."),
@@ -70,6 +70,10 @@ COMMANDS = {
     ),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),
     "events": ("network.events:app", "Events of products and domains."),
+    "items": (
+        "forager.products.items.operations:items",
+        "The same article in all shops: best prices, price index.",
+    ),
     "alerts": ("forager.products.alert_operations:alerts", "Alert rules on prices and stock."),
     "webhooks": ("forager.webhooks.operations:webhooks", "Webhook URLs and their deliveries."),
     "parsers": ("products.parsers:app", "Site parsers: test, compare, roll out, roll back."),
@@ -194,8 +198,6 @@ def run(arguments: Sequence[str], spare_runner: StartedProcess | None = None) ->
 
 
 def main(spare_runner: StartedProcess | None = None) -> None:
-    # most allocations of a command are imported modules, which are never freed
-    gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
     if sys.stdout is None:  # as under `>&-`
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends

@@ -16,6 +16,7 @@ from typing import Self
 import psycopg
 
 from forager.clock import wait_for_event
+from forager.crawl.extraction.rereading import LEARNING
 from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
 from forager.db.database import Database
@@ -98,13 +99,16 @@ class Activity:
 
     def wait(self) -> HostWait | None:
         """The reason why most of the crawl waits; None if it is at work."""
+        idle = self.idle_wait()
+        if idle is not None and idle.reason == LEARNING:
+            return idle
         waits = self._budgets.waits()
         if waits:
             return max(waits, key=lambda each: each.seconds or 0.0)
         loading = self._robots.loading()
         if loading:
             return HostWait(f"waiting for {loading[0]}/robots.txt")
-        return self.idle_wait()
+        return idle
 
 
 class ActivityReports:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
-from forager.access.caller import LOCAL, Caller, QuotaExceeded, Scope
+from forager.access.caller import LOCAL, Caller, QuotaExceeded, Scope, caller_of
 from forager.access.quotas import (
     admit_job,
     get_quota,
@@ -33,31 +35,33 @@ from forager.db.transactions import InTransaction
 from forager.documents import publication
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
-from forager.errors import GiveUp, NotAllowed
+from forager.errors import GiveUp, NotAllowed, NotPermitted
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.hints import Hint, Option
 from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.queue import Enqueued, Queue
+from forager.jobs.queue import Enqueued, Queue, no_such_job
+from forager.operations.operation import Context
+from forager.operations.slots import Slots
 from forager.settings import Settings
 
 if TYPE_CHECKING:
     from forager.crawl.preview import CrawlPreview
 
+PREVIEWS = Slots(2, "a preview")
+
 
 async def start_crawl(
-    database: Database,
-    settings: Settings,
-    caller: Caller,
-    options: CrawlOptions,
-    *,
-    source: str | None = None,
-    priority: int = 0,
+    context: Context, options: CrawlOptions, *, source: str | None = None, priority: int = 0
 ) -> Enqueued:
-    """Enqueue a crawl for its caller, within the caller's rights and quota."""
-    check_addresses(options, caller)
+    """Enqueue a crawl for its caller, within the caller's rights and quota.
+
+    Raises NotPermitted for options that need another scope, and QuotaExceeded.
+    """
+    caller = caller_of(context)
+    check_addresses(options, caller, context.settings)
     source_id = source or default_source(options)
 
     async def enqueue(queue: Queue, pages: int | None) -> Enqueued:
@@ -66,41 +70,33 @@ async def start_crawl(
             options.model_copy(update={"granted_pages": pages}),
             source=source_id,
             priority=priority,
-            max_retries=settings.max_retries,
+            max_retries=context.settings.max_retries,
             user_id=caller.user_id,
             actor=caller.actor,
         )
 
-    return await _admit(database, settings, caller, source_id, enqueue)
+    return await _admit(context, source_id, enqueue)
 
 
-async def preview(
-    database: Database, settings: Settings, caller: Caller, options: CrawlOptions
-) -> CrawlPreview:
+async def preview(context: Context, options: CrawlOptions) -> CrawlPreview:
     """Preview the first URLs of a crawl, within the caller's rights. Starts nothing."""
     from forager.crawl.preview import preview_crawl
 
-    check_addresses(options, caller)
-    return await preview_crawl(database, settings, options)
+    check_addresses(options, caller_of(context), context.settings)
+    with PREVIEWS.taken():
+        return await preview_crawl(context.database, context.settings, options)
 
 
-async def start_refresh(
-    database: Database,
-    settings: Settings,
-    caller: Caller,
-    source: Source,
-    *,
-    actor: str | None = None,
-) -> Enqueued:
+async def start_refresh(context: Context, source: Source, *, actor: str | None = None) -> Enqueued:
     """Crawl a source again as it was crawled last, within the caller's quota."""
 
     async def enqueue(queue: Queue, pages: int | None) -> Enqueued:
         granted = source
         if pages is not None and source.kind == KIND:
             granted = replace(source, payload={**source.payload, "granted_pages": pages})
-        return await enqueue_refresh(queue, granted, actor=actor or caller.actor)
+        return await enqueue_refresh(queue, granted, actor=actor or caller_of(context).actor)
 
-    return await _admit(database, settings, caller, source.id, enqueue)
+    return await _admit(context, source.id, enqueue)
 
 
 async def start_due_refresh(database: Database, settings: Settings, source: Source) -> Enqueued:
@@ -109,7 +105,7 @@ async def start_due_refresh(database: Database, settings: Settings, source: Sour
     if source.user_id is not None:
         quota = await get_quota(database, source.user_id)
         owner = Caller(source.user_id, Scope.OPERATE, quota=quota)
-    return await start_refresh(database, settings, owner, source, actor="schedule")
+    return await start_refresh(Context(database, settings, caller=owner), source, actor="schedule")
 
 
 async def lack_for_refresh(database: Database, source: Source) -> QuotaExceeded | None:
@@ -119,16 +115,21 @@ async def lack_for_refresh(database: Database, source: Source) -> QuotaExceeded 
     return await lack_of_room(database, source.user_id)
 
 
-async def move_job(
-    database: Database,
-    settings: Settings,
-    caller: Caller,
-    job_id: UUID,
-    move: Move,
-    reason: str | None = None,
-) -> Job:
-    """Pause, resume, cancel or retry a job; a caller's job continues only within the quota."""
-    job = await Queue(database, settings).get(job_id)
+async def get_job(context: Context, job_id: UUID) -> Job:
+    """A job that the caller sees; raises NotFound."""
+    job = await Queue(context.database, context.settings).get(job_id)
+    if not caller_of(context).sees(job.user_id):
+        raise no_such_job(job_id)
+    return job
+
+
+async def move_job(context: Context, job_id: UUID, move: Move, reason: str | None = None) -> Job:
+    """Pause, resume, cancel or retry a job that the caller sees.
+
+    A caller's job continues only within the quota.
+    """
+    database, settings, caller = context.database, context.settings, caller_of(context)
+    job = await get_job(context, job_id)
     goes_on = move in (Move.RESUME, Move.RETRY)
     # an admin may resume a job of another owner beyond that owner's quota
     if not goes_on or job.user_id != caller.user_id or not caller.quota.limits_pages_or_jobs:
@@ -151,17 +152,13 @@ class RetriedUrls:
     urls: int
 
 
-async def retry_failed(
-    database: Database,
-    settings: Settings,
-    caller: Caller,
-    job_id: UUID,
-    reasons: Sequence[str] = (),
-) -> RetriedUrls:
+async def retry_failed(context: Context, job_id: UUID, reasons: Sequence[str] = ()) -> RetriedUrls:
     """Fetch failed URLs of a finished crawl again: those with these reasons, or all.
 
     The job continues with them and publishes a generation that also has its other pages.
     """
+    database, settings, caller = context.database, context.settings, caller_of(context)
+    await get_job(context, job_id)
     async with database.transaction() as connection:
         if caller.quota.limits_pages_or_jobs:
             await lock_owner(connection, caller)
@@ -212,11 +209,17 @@ async def _grant_again(connection: Connection, caller: Caller, job: Job) -> None
         await grant_pages(connection, job.id, grant)
 
 
-def check_addresses(options: CrawlOptions, caller: Caller) -> None:
+def check_addresses(options: CrawlOptions, caller: Caller, settings: Settings) -> None:
     """Private addresses are for admins. What a name resolves to is checked when it is fetched."""
     if options.allow_private:
         caller.require(Scope.ADMIN, "allow_private")
-    hosts = {host_name(host_of(url)) for url in options.seeds}
+    if options.reads_files:
+        _check_files(options, caller, settings)
+        hosts = set()
+        if options.repository is not None and (site := urlsplit(options.repository).hostname):
+            hosts = {f"[{site}]" if ":" in site else site}
+    else:
+        hosts = {host_name(host_of(url)) for url in options.seeds}
     if options.proxy is not None and options.proxy != POOL:
         hosts.add(ProxySpec.parse(options.proxy).host)
     guard = GuardPolicy(allow_private=options.allow_private)
@@ -231,14 +234,27 @@ def check_addresses(options: CrawlOptions, caller: Caller) -> None:
         ) from None
 
 
+def _check_files(options: CrawlOptions, caller: Caller, settings: Settings) -> None:
+    """Files of the server are for admins, and only in folders that the settings name."""
+    local = options.folder
+    if options.repository is not None and options.repository.startswith("file:"):
+        local = unquote(urlsplit(options.repository).path)
+    if local is None:
+        return
+    caller.require(Scope.ADMIN, "folder")
+    place = Path(local).resolve()
+    if not any(place.is_relative_to(Path(each).resolve()) for each in settings.source_folders):
+        raise NotPermitted(
+            f"{local} is in none of the folders that the setting source_folders names",
+            hint="The command line and the library read any folder.",
+        )
+
+
 async def _admit(
-    database: Database,
-    settings: Settings,
-    caller: Caller,
-    source_id: str,
-    enqueue: Callable[[Queue, int | None], Awaitable[Enqueued]],
+    context: Context, source_id: str, enqueue: Callable[[Queue, int | None], Awaitable[Enqueued]]
 ) -> Enqueued:
     """Enqueue a job with the pages that the caller's quota grants, or find the active one."""
+    database, settings, caller = context.database, context.settings, caller_of(context)
     async with AsyncExitStack() as stack:
         active: Sequence[Job] = ()
         if caller.quota.limits_jobs:

@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from forager.archive import store as archive_store
-from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef
-from forager.archive.writer import ArchiveWriter
+from forager.archive.writer import ArchiveWriter, record_growth
 from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED, CrawlState
@@ -25,10 +23,9 @@ from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind, GiveUp, StatementTimedOut, error_text
 from forager.extract.urls import NormalizedUrl
 from forager.jobs.context import JobContext
-from forager.jobs.store import leases
 from forager.logs import get_logger
 from forager.metrics.catalog import ERRORS, PAGE_BYTES, PAGES
-from forager.render import store as render_store
+from forager.render.stats import upsert_shape_stats
 from forager.tracing import span
 
 log = get_logger("crawl")
@@ -175,10 +172,9 @@ class Committer:
             s.shape_stats.shape: s.shape_stats for s in batch.settled if s.shape_stats is not None
         }
         if stats and (source_id := self.context.job.source_id):
-            await render_store.upsert_shape_stats(connection, source_id, list(stats.values()))
+            await upsert_shape_stats(connection, source_id, list(stats.values()))
         await self._track_products(connection, batch.settled)
-        if growth := growth_of(ref for ref in refs if ref is not None):
-            await archive_store.grow_segments(connection, growth)
+        await record_growth(connection, [ref for ref in refs if ref is not None])
 
     async def _track_products(self, connection: Connection, settled: Sequence[Settlement]) -> None:
         """Product pages become tasks in the commit that settles them."""
@@ -203,7 +199,7 @@ class Committer:
         job_id = self.context.lease.job_id
         await state_rows.update_state(connection, job_id, self.state.values())
         percentage = self.state.ledger.percentage(self.options.page_limit)
-        await leases.update_progress(connection, job_id, percentage)
+        await self.context.update_progress(connection, percentage)
 
     async def _find_refused(
         self, batch: Batch, refs: Sequence[ArchiveRef | None]

@@ -13,7 +13,7 @@ from forager.crawl.settlement import Outcome
 from forager.db.database import Database
 from forager.db.outages import retry_until_available
 from forager.jobs.lifecycle import Status
-from forager.jobs.store import reads
+from forager.jobs.queue import count_active
 from forager.jobs.summary import JobsSummary, summarize_jobs
 from forager.logs import get_logger
 
@@ -51,7 +51,7 @@ async def wait_for_crawls(
     """Return when all have ended or are paused; `show` gets the number of ended ones."""
 
     async def look() -> int:
-        active = await database.run(reads.count_active, job_ids)
+        active = await database.run(count_active, job_ids)
         show(len(job_ids) - active, await summarize_jobs(database, job_ids=job_ids))
         return active
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from forager.documents.generation import (
 )
 from forager.errors import InvalidInput, error_text
 from forager.jobs.queue import Queue
+from forager.operations.models import interval_text
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.settings.values import PlainText
@@ -48,7 +50,8 @@ class DeclaredSource(CrawlChoices):
     """A source of the file: a name, where to start, and any option of a crawl."""
 
     name: Label
-    url: PlainText | list[PlainText]
+    # may be missing for a folder or repository
+    url: PlainText | list[PlainText] = Field(default_factory=list)
     version: Label | None = None
     # an interval such as 1d, or a cron expression in UTC
     schedule: PlainText | None = None
@@ -96,13 +99,33 @@ def read_source_file(path: Path) -> list[DeclaredSource]:
         raise InvalidInput(f"{path} cannot be read: {error_text(error)}") from None
     except RecursionError:
         raise InvalidInput(f"{path} is nested too deeply") from None
+    return _checked(content, path)
+
+
+def declared_sources(given: Path | str | Sequence[dict[str, Any]]) -> list[DeclaredSource]:
+    """The sources of a file, or of a list of their values."""
+    if isinstance(given, Path | str):
+        return read_source_file(Path(given))
+    return _checked({"sources": list(given)}, Path("sources"))
+
+
+def _checked(content: Any, path: Path) -> list[DeclaredSource]:
     try:
         declared = SourceFile.model_validate(content).sources
     except ValidationError as error:
         raise InvalidInput("\n".join([f"{path}:", *_explained(error, content)])) from None
+    declared = [_with_folder(path, source) for source in declared]
     for source in declared:
         _check(path, source)
     return declared
+
+
+def _with_folder(path: Path, source: DeclaredSource) -> DeclaredSource:
+    """A relative folder is relative to the file."""
+    if source.folder is None:
+        return source
+    folder = os.path.abspath(path.absolute().parent / Path(source.folder).expanduser())  # noqa: PTH100 - keeps links
+    return source.model_copy(update={"folder": folder})
 
 
 def _explained(error: ValidationError, content: Any) -> Iterator[str]:
@@ -220,7 +243,7 @@ def _text(value: Any) -> str:
 
 
 def _when(schedule: Schedule) -> str:
-    return schedule.cron or (f"every {schedule.every} s" if schedule.every else "off")
+    return schedule.cron or (f"every {interval_text(schedule.every)}" if schedule.every else "off")
 
 
 async def apply_plan(

@@ -9,7 +9,7 @@ from functools import partial
 
 from forager.clock import local_time, wait_for_event
 from forager.crawl.batch import Batch, Committer
-from forager.crawl.extraction.rereading import BoilerplateLearner
+from forager.crawl.extraction.rereading import LEARNING, BoilerplateLearner
 from forager.crawl.finalization import Finalization
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.window import Window
@@ -21,8 +21,7 @@ from forager.fetch.budgets.terms import CrawlTerms
 from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
-from forager.render import store as render_store
-from forager.render.store import ShapeStats
+from forager.render.stats import ShapeStats, upsert_shape_stats
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
@@ -32,16 +31,17 @@ BYTES_WAITING = 4 * BATCH_BYTES
 # how long settled pages wait for a full batch, and at most while a host has nothing else to fetch
 BATCH_SECONDS = 5.0
 STARVING_SECONDS = 1.0
-# beside many crawls a batch waits longer, so that all of them together make about this many commits
-# per second; what a kill costs grows with it
+# beside many crawls a batch of few pages waits longer, so that all of them together make about this
+# many commits per second: a kill costs each crawl no more than these pages
 COMMITS_PER_SECOND = 40
+FEW_PAGES = 10
 LONGEST_BATCH_SECONDS = 25.0
 # visits that may wait for a browser beside all others
 RENDER_ROOM = 50
 # hosts whose connections may all be in use at a time
 MANY_HOSTS = 100
 # how long the engine waits at most before it checks limits again
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 5.0
 # a wait that is worth saying in a report
 LONG_WAIT = 1.0
 # if nothing can be done for longer than this, the job is given back until then
@@ -107,6 +107,7 @@ class Engine:
         finally:
             stopping.cancel()
             await self._abandon_visits()
+            await self._learner.stop()
             if self._committing is not None:
                 await asyncio.gather(self._committing, return_exceptions=True)
 
@@ -123,19 +124,19 @@ class Engine:
             if (shape_stats := self._visitor.rendering.needs_browser_worker) is not None:
                 return await self._hand_over(shape_stats)
             await self._read_frontier()
+            self._learn()
             self._launch()
             await self._commit_if_due()
             if not self._busy():
-                if self._learner.pages_missing(self._state.ledger.listed) == 0:
-                    for content in await self._learner.learn():
-                        self._visitor.remember_content(content)
                 outcome = await self._idle()
                 if outcome is not None:
                     return outcome
             await self._wait_for_change()
 
     def wait(self) -> HostWait | None:
-        """The reason why the crawl waits if nothing is under way."""
+        """The reason why the crawl waits, or what it does if nothing is under way."""
+        if self._learner.is_learning:
+            return HostWait(LEARNING)
         if self._visits:
             return None
         waits = self._queues.waits()
@@ -145,6 +146,10 @@ class Engine:
         return HostWait(reason, seconds) if seconds >= LONG_WAIT else None
 
     # --- what comes next ------------------------------------------------------------------
+
+    def _learn(self) -> None:
+        for content in self._learner.advance(self._state.ledger.listed, self._changed.set):
+            self._visitor.remember_content(content)
 
     async def _read_frontier(self) -> None:
         await self._window.refill()
@@ -195,35 +200,30 @@ class Engine:
 
     def _room(self) -> int:
         """Visits that may still be started: what a kill would cost stays bounded by this."""
-        if self._bytes_waiting >= BYTES_WAITING:
+        if self._bytes_waiting + self._learner.waiting_bytes >= BYTES_WAITING:
             return 0
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         # rendered pages have separate slots: they are slow, and must not delay others
         rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)
         hosts = min(MANY_HOSTS, max(1, self._queues.hosts))
         room = self._connections * hosts + BATCH_SIZE + rendered - taken
-        wanted = self._pages_wanted()
-        if wanted is None:
+        if self._page_limit is None:
             return room
         # any of those that are under way or not entered yet may turn out to be a page
         waiting = sum(isinstance(visit, Settlement) for visit in self._settled)
+        wanted = self._page_limit - self._state.ledger.listed
         return min(room, wanted - waiting - len(self._visits))
-
-    def _pages_wanted(self) -> int | None:
-        """Pages up to the limit, or up to where the crawl pauses to learn from them."""
-        listed, limit = self._state.ledger.listed, self._page_limit
-        missing = self._learner.pages_missing(listed)
-        left = None if limit is None else limit - listed
-        return min((each for each in (missing, left) if each is not None), default=None)
 
     # --- what comes back --------------------------------------------------------------------
 
     def _arrived(self, task: asyncio.Task[Visit]) -> None:
         entry = self._visits.pop(task)
         self._ended(entry)
+        error = None if task.cancelled() else task.exception()
+        is_settled = not (task.cancelled() or error or isinstance(task.result(), Deferred))
+        self._learner.arrived(entry, settled=is_settled)
         if task.cancelled():
             return
-        error = task.exception()
         if error is not None:
             # a bug, or the database is unreachable: raised in the loop
             self._failure = self._failure or error
@@ -257,7 +257,7 @@ class Engine:
         if len(self._settled) >= BATCH_SIZE or self._bytes_waiting >= BATCH_BYTES:
             return True
         age = time.monotonic() - self._oldest
-        return self._is_starving() or age >= self._max_batch_age()
+        return self._is_starving() or self._learner.needs_commit or age >= self._max_batch_age()
 
     def _is_starving(self) -> bool:
         """Whether the crawl waits for the links of settled pages, or for their commit."""
@@ -272,6 +272,8 @@ class Engine:
         is_any_empty = any(not host.entries for host in hosts)
         if is_any_empty:
             return STARVING_SECONDS
+        if len(self._settled) >= FEW_PAGES:
+            return BATCH_SECONDS
         share = self._context.shared.jobs / COMMITS_PER_SECOND
         return min(max(BATCH_SECONDS, share), LONGEST_BATCH_SECONDS)
 
@@ -302,6 +304,7 @@ class Engine:
         await self._committer.write(batch)
         self._committing_pages = 0
         self._window.committed(visit.entry for visit in visits)
+        self._learner.committed(visit.entry for visit in visits)
         self._depths.subtract(visit.entry.depth for visit in visits)
         for visit in visits:
             if isinstance(visit, Settlement):
@@ -313,7 +316,8 @@ class Engine:
     # --- ends -----------------------------------------------------------------------------------
 
     def _busy(self) -> bool:
-        return bool(self._visits or self._settled or self._committing)
+        learning = self._learner.is_learning
+        return bool(self._visits or self._settled or self._committing or learning)
 
     async def _idle(self) -> Outcome | None:
         """Finish, or wait for a host or a retry, when nothing is under way."""
@@ -344,13 +348,13 @@ class Engine:
         source = self._context.job.source_id
         assert source is not None
         async with self._context.commit() as connection:
-            await render_store.upsert_shape_stats(connection, source, [shape_stats])
+            await upsert_shape_stats(connection, source, [shape_stats])
         return Waiting(0.0, "some pages need a worker with a browser")
 
     async def _leave(self, outcome: Outcome) -> Outcome:
         """Commit what is settled; what is under way was never begun."""
         await self._abandon_visits()
-        while self._busy():
+        while self._settled or self._committing:
             await self._commit_if_due()
             if self._settled and self._committing is None:
                 self._start_commit()

@@ -34,7 +34,10 @@ class Foreground:
         job_id: UUID,
         show: Callable[[CrawlReport], None] = lambda _: None,
         spare: StartedProcess | None = None,
+        *,
+        embeds: bool = False,
     ) -> None:
+        """With `embeds`, it ends when what it published can be searched by meaning."""
         self._database = database
         self._settings = settings
         self._queue = Queue(database, settings)
@@ -48,6 +51,7 @@ class Foreground:
             spare=spare,
         )
         self._pausing: asyncio.Task[None] | None = None
+        self._embeds = embeds
         self._cleaning: asyncio.Task[None] | None = None
 
     async def run(self) -> CrawlReport:
@@ -61,7 +65,9 @@ class Foreground:
         # imported here, so that the crawl does not wait for it
         from forager.crawl.clean_up import clean_up
 
-        self._cleaning = asyncio.create_task(clean_up(self._database, self._settings))
+        self._cleaning = asyncio.create_task(
+            clean_up(self._database, self._settings, embeds=self._embeds)
+        )
         try:
             await asyncio.wait({self._cleaning})
         finally:

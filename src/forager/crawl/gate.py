@@ -6,18 +6,27 @@ in the rules that they apply.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from forager.crawl.frontier.scope import CrawlScope, ScopeMode
 from forager.crawl.options import POOL, CrawlOptions
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.extract.urls import NormalizedUrl
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.view import BudgetView
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize, SystemResolver
+from forager.fetch.files.address import RepositoryAddress
+from forager.fetch.files.caches import open_cache, temporary_cache
+from forager.fetch.files.gate import FileGate
+from forager.fetch.files.opening import open_folder
+from forager.fetch.files.repository import open_repository
+from forager.fetch.files.tree import FileTree
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
@@ -61,10 +70,39 @@ async def join_gate(
     client, key = await _client(context, stack, wanted)
     known = await shared.get(("robots", key), lambda: nullcontext(KnownRobots()))
     sender = Sender(client, view, proxies)
+    if options.reads_files:
+        resolver = await shared.get("resolver", SystemResolver)
+        owner, job = context.job.source_id or str(context.job.id), str(context.lease.job_id)
+        tree = await open_files(
+            options, lambda: open_cache(context.settings.home, owner), resolver, job=job
+        )
+        return CrawlGate(view, sender, await _file_gate(database, sender, tree, stack, options))
     robots = RobotsGate(
         database, sender, user_agent=agent, ignore=options.ignore_robots, known=known
     )
     return CrawlGate(view, sender, robots)
+
+
+async def open_files(
+    options: CrawlOptions, cache: Callable[[], Path], resolver: SystemResolver, *, job: str
+) -> FileTree:
+    """The files that a crawl reads; a repository is fetched to the cache first."""
+    if options.folder is not None:
+        return await open_folder(Path(options.folder))
+    address = RepositoryAddress(
+        options.repository or "", options.ref or "HEAD", options.headers, options.allow_private
+    )
+    return await open_repository(address, cache(), job=job, resolver=resolver)
+
+
+async def _file_gate(
+    database: Database, sender: Sender, tree: FileTree, stack: AsyncExitStack, options: CrawlOptions
+) -> FileGate:
+    stack.callback(tree.close)
+    paths = await asyncio.to_thread(tree.paths)
+    subfolder = (options.subfolder or "").strip("/")
+    base = NormalizedUrl(options.seeds[0].rstrip("/") + "/")
+    return await asyncio.to_thread(FileGate, database, sender, tree, paths, base, subfolder)
 
 
 async def _client(
@@ -96,6 +134,14 @@ async def open_gate(
     ):
         view = BudgetView(budgets, delay=options.delay, concurrency=options.concurrency)
         sender = Sender(client, view)
+        if options.reads_files:
+            async with AsyncExitStack() as stack, SystemResolver() as resolver:
+                cache = temporary_cache(settings.home)
+                tree = await open_files(
+                    options, lambda: stack.enter_context(cache), resolver, job="preview"
+                )
+                yield await _file_gate(database, sender, tree, stack, options)
+                return
         yield RobotsGate(database, sender, user_agent=agent, ignore=ignore_robots)
 
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from uuid import UUID
 
-from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.segment import job_owner
 from forager.archive.writer import ArchiveWriter
 from forager.crawl.activity import Activity, ActivityReports
 from forager.crawl.batch import Committer
+from forager.crawl.content_filter import ContentFilter
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.rereading import BoilerplateLearner, Rereading
 from forager.crawl.finalization import Finalization
 from forager.crawl.frontier.discovery import Discovery
+from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
-from forager.crawl.frontier.window import START, Window
+from forager.crawl.frontier.window import Window
 from forager.crawl.gate import join_gate
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
 from forager.crawl.options import crawl_options
@@ -31,10 +30,9 @@ from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import open_rendering
 from forager.crawl.service import decrypt_secrets, default_source, encrypt_secrets
 from forager.crawl.store import state as state_rows
-from forager.crawl.store import visited as visited_rows
 from forager.crawl.visitor import Visitor
-from forager.db.database import Connection, Database
-from forager.documents.store.removal import abandon_building
+from forager.db.database import Connection
+from forager.documents.publication import abandon_building
 from forager.documents.writer import GenerationWriter
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, InvalidInput, LeaseLost
 from forager.extract.document import EXTRACTOR_VERSION
@@ -84,10 +82,15 @@ class _Crawl:
     learner: BoilerplateLearner
     seeding: Seeding
     activity: Activity
+    known: KnownUrls
 
     async def run(self) -> Outcome:
+        state = self.committer.state
+        async with self.known.loading(state.ledger.discovered, first=not state.seeded):
+            return await self._run()
+
+    async def _run(self) -> Outcome:
         state, stopping = self.committer.state, self.committer.context.stopping
-        await self._remember()
         deferred = await self._seed()
         if stopping.is_set():
             return Stopped()
@@ -103,18 +106,6 @@ class _Crawl:
             state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
             return replace(outcome, finish=self._finish)
         return outcome
-
-    async def _remember(self) -> None:
-        """Load known URLs and fetched contents from the tables."""
-        committer = self.committer
-        if not (discovered := committer.state.ledger.discovered):
-            return
-        committer.discovery.reserve(discovered)
-        async for chunk in _known(committer.context.database, committer.context.lease.job_id):
-            for key, url, reason, content in chunk:
-                committer.discovery.remember(key, url, reason)
-                if content is not None:
-                    self.visitor.remember_content(content)
 
     async def _seed(self, *, last: bool = False) -> Waiting | None:
         """Find the first URLs; a sitemap that hangs does not delay a stop."""
@@ -166,6 +157,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         documents=options.documents,
         products=options.products,
         repeated=None if writer is None else writer.repeated,
+        language=options.language,
     )
     stack.callback(extractor.close)
     archive = _archive_writer(context, agent)
@@ -176,6 +168,9 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     rereading = Rereading(context.database, storage, extractor, pages)
     committer = Committer(context, options, state, discovery, archive, pages, extractor.add_seed)
     rendering = await open_rendering(context, options, robots=gate.robots, user_agent=agent)
+    learner = BoilerplateLearner(context, storage, extractor, writer)
+    contents = ContentFilter()
+    known = KnownUrls(context.database, context.lease.job_id, discovery, contents.add)
     visitor = Visitor(
         context,
         outcomes,
@@ -186,14 +181,18 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         rendering,
         CarryOver(pages, options, context.settings),
         committer.writing,
+        known,
+        learner,
+        contents,
     )
     return _Crawl(
         committer,
         visitor,
         Finalization(context, options, state, committer, rereading),
-        BoilerplateLearner(context, storage, extractor, writer),
+        learner,
         Seeding(context, options, state, discovery, committer, gate.robots),
         Activity(context, state, gate.budgets, gate.robots),
+        known,
     )
 
 
@@ -203,13 +202,8 @@ def _extraction(settings: Settings) -> ExtractionPool:
 
 def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
     job_id, lease = context.lease.job_id, context.lease.number
-    register = partial(_register_segment, context.database, job_id)
-    owner = job_owner(job_id)
-    return ArchiveWriter.of(context.settings, owner, lease, register, user_agent=agent)
-
-
-async def _register_segment(database: Database, job_id: UUID, name: str) -> None:
-    await database.run(archive_store.register_segment, name, job_id)
+    database, settings, owner = context.database, context.settings, job_owner(job_id)
+    return ArchiveWriter.of(database, settings, owner, lease, user_agent=agent, job_id=job_id)
 
 
 async def _load_state(context: JobContext) -> CrawlState:
@@ -221,23 +215,6 @@ async def _load_state(context: JobContext) -> CrawlState:
         await state_rows.start_over(connection, context.lease.job_id)
         await abandon_building(connection, context.lease.job_id)
     return CrawlState()
-
-
-async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited_rows.Known]]:
-    """All known URLs of a crawl, in chunks, so that no connection is held for long."""
-    key = b""
-    while True:
-        visited = await database.run(visited_rows.select_known_visited, job_id, after=key)
-        if not visited:
-            break
-        yield visited
-        key = visited[-1][0]
-    place = START
-    while True:
-        pending, place = await database.run(visited_rows.select_known_frontier, job_id, after=place)
-        if not pending:
-            break
-        yield pending
 
 
 # how long a job waits for the active job of its source

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from pydantic import (
     BaseModel,
@@ -19,11 +22,13 @@ from forager.crawl.frontier.scope import ScopeMode
 from forager.errors import ForagerError, InvalidInput, error_text
 from forager.extract.urls import NormalizedUrl, Refusal, normalize, with_scheme
 from forager.extract.wildcard import Pattern
+from forager.fetch.files.address import check_repository
+from forager.fetch.files.tree import is_plain_path
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import header_refusal
 from forager.settings.crawling import RenderMode
 from forager.settings.values import LARGEST_BIGINT, HeaderValue, PlainText
-from forager.validation import sentences
+from forager.validation import matches, sentences
 
 MAX_SEEDS = 10_000
 MAX_PATTERNS = 1000
@@ -75,6 +80,17 @@ class CrawlChoices(BaseModel):
         max_length=MAX_PATTERNS,
         title="Exclude patterns",
         description="Skip URLs that match a pattern; takes precedence over include patterns.",
+    )
+    language: (
+        Annotated[
+            PlainText, Field(pattern=matches(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$", "a language"))
+        ]
+        | None
+    ) = Field(
+        default=None,
+        title="Language",
+        description="Only crawl pages in this language, such as en: translations are excluded by"
+        " their URL, `hreflang` and `<html lang>`.",
     )
     max_pages: int | None = Field(
         default=None,
@@ -156,6 +172,28 @@ class CrawlChoices(BaseModel):
         default=False,
         title="Track products",
         description="Track the product pages that the crawl finds.",
+    )
+    folder: Annotated[PlainText, Field(min_length=1, max_length=4000)] | None = Field(
+        default=None,
+        title="Folder or archive",
+        description="Read the pages from this folder or archive (zip, tar) of the server instead"
+        " of fetching them (through the API: admin scope, and the setting `source_folders`).",
+    )
+    repository: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
+        default=None,
+        title="Git repository",
+        description="Read the pages from this git repository, such as"
+        " https://git.example.org/manual.git.",
+    )
+    ref: Annotated[PlainText, Field(min_length=1, max_length=200)] | None = Field(
+        default=None,
+        title="Branch or tag",
+        description="Branch, tag or commit of the repository; its default branch by default.",
+    )
+    subfolder: Annotated[PlainText, Field(min_length=1, max_length=1000)] | None = Field(
+        default=None,
+        title="Subfolder",
+        description="Only read this folder of the repository, archive or folder.",
     )
     render: RenderMode = Field(
         default=RenderMode.AUTO,
@@ -249,6 +287,20 @@ class CrawlOptions(CrawlChoices):
             named["strategy"] = one_strategy(named.pop("strategies"))
         return named
 
+    @model_validator(mode="before")
+    @classmethod
+    def _address_of_files(cls, given: Any) -> Any:
+        """The pages of files have the URLs below one address, and no others belong to them."""
+        if not isinstance(given, dict) or not (given.get("folder") or given.get("repository")):
+            return given
+        fixed = {"scope": ScopeMode.PREFIX, "render": RenderMode.NEVER}
+        return {**given, "urls": given.get("urls") or [_public_address(given)], **fixed}
+
+    @model_validator(mode="after")
+    def _plain_files(self) -> CrawlOptions:
+        check_files(self)
+        return self
+
     @field_validator("urls")
     @classmethod
     def _normalized(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
@@ -287,6 +339,16 @@ class CrawlOptions(CrawlChoices):
         return tuple(NormalizedUrl(url) for url in self.urls)
 
     @property
+    def reads_files(self) -> bool:
+        """Whether pages are read from files instead of being fetched from a site."""
+        return self.folder is not None or self.repository is not None
+
+    @property
+    def files_name(self) -> str | None:
+        """The name of the folder, archive or repository; None for a site."""
+        return _files_name(self.folder or self.repository)
+
+    @property
     def page_limit(self) -> int | None:
         limits = (self.max_pages, self.granted_pages)
         return min((limit for limit in limits if limit is not None), default=None)
@@ -298,6 +360,50 @@ class CrawlOptions(CrawlChoices):
 
     def follows_links_at(self, depth: int) -> bool:
         return self.follows_links or (self.strategy is Strategy.LLMS and depth == 0)
+
+
+def _public_address(given: dict[str, Any]) -> str:
+    """The URL below which files are shown if no other one is given.
+
+    Most sites of repositories show a file below `blob` and its branch or tag.
+    """
+    repository, subfolder = given.get("repository"), str(given.get("subfolder") or "").strip("/")
+    inside = f"{subfolder}/" if subfolder else ""
+    if repository and str(repository).startswith(("https://", "http://")):
+        site = str(repository).rstrip("/").removesuffix(".git")
+        return f"{site}/blob/{given.get('ref') or 'HEAD'}/{quote(inside)}"
+    label = _files_name(str(given.get("folder") or repository))
+    return f"http://{label}.localhost/{quote(inside) if repository else ''}"
+
+
+def _files_name(place: str | None) -> str | None:
+    if place is None:
+        return None
+    name = PurePosixPath(place).name.removesuffix(".git").lower()
+    return re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:60] or "files"
+
+
+def check_files(options: CrawlOptions) -> None:
+    """Raise ValueError if the options of files contradict each other or are not plain."""
+    if not options.reads_files:
+        if options.ref is not None or options.subfolder is not None:
+            raise ValueError("ref and subfolder belong to a folder or repository")
+        return
+    if options.folder is not None and options.repository is not None:
+        raise ValueError("give either a folder or a repository")
+    if options.folder is not None and (options.ref or not options.folder.startswith("/")):
+        raise ValueError("folder must be an absolute path, and has no ref")
+    if len(options.urls) > 1:
+        raise ValueError("files have one public address: give at most one URL")
+    if options.proxy is not None:
+        raise ValueError("files are not read through a proxy")
+    if options.subfolder is not None and not is_plain_path(options.subfolder.strip("/")):
+        raise ValueError("subfolder must be a path inside, without hidden folders")
+    if options.repository is not None:
+        try:
+            check_repository(options.repository, options.ref or "HEAD")
+        except InvalidInput as error:
+            raise ValueError(error_text(error)) from None
 
 
 def crawl_options(

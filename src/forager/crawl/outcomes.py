@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from forager.backoff import backoff
 from forager.crawl.extraction.pool import Extracted
 from forager.crawl.frontier.entry import FrontierEntry, PageLinks, Via, found_url
-from forager.crawl.frontier.scope import CrawlScope
+from forager.crawl.frontier.scope import CrawlScope, ScopeRule, translation_rule
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
 from forager.documents.page import PreviousPage
 from forager.errors import ErrorKind, Retry, SlowDown, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
+from forager.extract.languages import language_of_url, primary
 from forager.extract.text import clip, storable
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalizedUrl, Refusal, normalize
@@ -174,13 +175,14 @@ class OutcomeRules:
             document=facts.document,
             links=facts.links,
             out_of_scope=facts.out_of_scope,
-            remarks=_remarks(facts),
+            remarks=_remarks(facts, self._is_unwanted_translation(entry)),
             is_product=facts.is_product,
         )
         if facts.kind == ContentKind.OTHER:
-            message = f"{content_type or 'unknown content'} is not a page"
+            message = facts.soft_error or f"{content_type or 'unknown content'} is not a page"
+            reason = "no_text" if facts.soft_error else "type"
             return replace(
-                settled, outcome=Outcome.EXCLUDED, reason="type", detail=message, frame=None
+                settled, outcome=Outcome.EXCLUDED, reason=reason, detail=message, frame=None
             )
         if facts.refresh is not None and facts.refresh[1] <= REFRESH_LIMIT:
             return self.moved(entry, NormalizedUrl(facts.refresh[0]), response.status)
@@ -188,11 +190,29 @@ class OutcomeRules:
             return replace(
                 settled, outcome=Outcome.FAILED, reason="soft_404", detail=facts.soft_error
             )
+        if (rule := self._translation(entry, facts)) is not None:
+            return replace(
+                settled, outcome=Outcome.EXCLUDED, reason=rule.reason, detail=rule.message
+            )
         if facts.noindex:
             return replace(
                 settled, outcome=Outcome.EXCLUDED, reason="noindex", detail="the page says noindex"
             )
         return settled
+
+    def _translation(self, entry: FrontierEntry, facts: Extracted) -> ScopeRule | None:
+        """The rule against a page that says to be in another language; start pages are kept."""
+        wanted, declared = self.scope.language, facts.language and primary(facts.language)
+        if wanted is None or declared in (None, wanted) or entry.via is Via.SEED:
+            return None
+        return translation_rule(declared, wanted)
+
+    def _is_unwanted_translation(self, entry: FrontierEntry) -> bool:
+        """Whether a page may be a translation, in a crawl of all languages."""
+        if self.options.language is not None:
+            return False
+        found = language_of_url(entry.url)
+        return found is not None and found != (language_of_url(self.options.seeds[0]) or "en")
 
     def canonical_of(self, entry: FrontierEntry, facts: Extracted) -> NormalizedUrl | None:
         """The other URL under which this page wants to be known, if it is ours to crawl."""
@@ -272,8 +292,9 @@ def _message(text: str) -> str:
     return storable(clip(text, MAX_DETAIL)[0])
 
 
-def _remarks(facts: Extracted) -> tuple[str, ...]:
-    remarks = [cut.partition(":")[0] + "_cut" for cut in facts.truncated]
+def _remarks(facts: Extracted, is_translation: bool) -> tuple[str, ...]:
+    remarks = ["translations"] if is_translation else []
+    remarks += [cut.partition(":")[0] + "_cut" for cut in facts.truncated]
     if facts.sessions:
         remarks.append("session_ids_removed")
     if facts.needs_javascript:

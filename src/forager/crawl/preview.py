@@ -22,6 +22,7 @@ from forager.crawl.sitemaps.reader import Sitemap
 from forager.db.database import Database
 from forager.errors import ErrorKind, ForagerError, GiveUp
 from forager.extract.urls import NormalizedUrl
+from forager.fetch.files.gate import FileGate
 from forager.fetch.redirects import fetch_page
 from forager.fetch.response import Request, agent_header
 from forager.fetch.robots.gate import RobotsGate
@@ -108,6 +109,10 @@ class _Beginning:
             if isinstance(error, GiveUp) and error.kind is ErrorKind.NOT_ALLOWED:
                 raise
             self.preview.problems.append(error.message)
+            return
+        if isinstance(self.gate, FileGate):
+            for url in self.gate.pages()[:limit]:
+                yield url, Via.FILE
             return
         if self.options.strategy is not Strategy.SITEMAP:
             for url in seeds[:limit]:

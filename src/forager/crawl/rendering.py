@@ -20,7 +20,6 @@ from forager.fetch.domains.service import Domains
 from forager.fetch.response import Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
-from forager.jobs.store import reads
 from forager.render.archive_records import pack_page, read_static, rendered_response
 from forager.render.finding import INSTALL, find_browser
 from forager.render.limits import RenderLimits
@@ -28,8 +27,7 @@ from forager.render.renderer import RenderedPage
 from forager.render.resources import ResourceLoader
 from forager.render.rules import RenderRules
 from forager.render.shared import SharedBrowser
-from forager.render.stats import RenderStats
-from forager.render.store import ShapeStats
+from forager.render.stats import RenderStats, ShapeStats, template_of
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tracing import span
@@ -107,7 +105,8 @@ class Rendering:
         if always := self._rules.always(url, response.url):
             return always
         if reason := _looks_empty(response, facts):
-            return None if self._stats.is_wasted(response.url) else reason
+            template = template_of(response.body)
+            return None if self._stats.is_wasted(response.url, template) else reason
         if facts.text_length <= LITTLE_TEXT and self._stats.gains(response.url):
             return "like_others"
         return None
@@ -170,7 +169,7 @@ class Rendering:
             facts=facts,
             frame=pack_page(url, page, static.frame) if static.frame else None,
             message=_message(page, reason, gained=gained),
-            shape_stats=self._stats.learn(response.url, gained=gained),
+            shape_stats=self._stats.learn(response.url, template_of(response.body), gained=gained),
         )
 
     def _routes(self, page: RenderedPage) -> list[str]:
@@ -205,11 +204,7 @@ async def open_rendering(
     if browser.path is None:
         if rules.mode is RenderMode.ALWAYS:
             raise GiveUp(f"the pages cannot be rendered: {browser.reason}", hint=INSTALL)
-        lease, stale_after = context.lease, settings.stale_after
-        hands_over = await context.database.run(
-            reads.can_hand_over, lease.job_id, lease.worker_id, stale_after=stale_after
-        )
-        return make(missing=browser.reason, hands_over=hands_over)
+        return make(missing=browser.reason, hands_over=await context.can_hand_over())
     opened = partial(SharedBrowser, browser.path, RenderLimits.of(settings))
     shared = await context.shared.get("browser", opened)
     owner = str(context.lease.job_id)

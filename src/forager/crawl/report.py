@@ -13,11 +13,10 @@ from forager.crawl.ledger import Ledger, ledger_from
 from forager.crawl.store import state as store
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
-from forager.documents.store import generations
+from forager.documents.publication import select_generations_of_jobs
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import FINISHED, Status
-from forager.jobs.queue import Queue
-from forager.jobs.store import reads
+from forager.jobs.queue import Queue, select_jobs_by_id, select_waiting_for_browser
 
 # fields of the generation in a report, compared with the previous one
 CHANGES = (
@@ -139,9 +138,9 @@ async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlR
 async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUID, CrawlReport]:
     """The reports of several crawls in few statements; jobs that are gone are left out."""
     async with database.connection() as connection:
-        jobs = await reads.select_jobs_by_id(connection, job_ids)
+        jobs = await select_jobs_by_id(connection, job_ids)
         states = await store.select_states(connection, job_ids)
-        built = await generations.select_generations_of_jobs(connection, job_ids)
+        built = await select_generations_of_jobs(connection, job_ids)
         awaited = await workers_awaited(connection, jobs)
     return {
         job.id: _report(job, states.get(job.id), built.get(job.id), awaited.get(job.id, ""))
@@ -165,7 +164,7 @@ async def workers_awaited(connection: Connection, jobs: Sequence[Job]) -> dict[U
     pending = {job.id: job for job in jobs if job.status is Status.PENDING}
     if not pending:
         return {}
-    rendered = await reads.select_waiting_for_browser(connection, list(pending))
+    rendered = await select_waiting_for_browser(connection, list(pending))
     return {
         job_id: "waiting for a worker"
         + (" that renders" if job_id in rendered else "")

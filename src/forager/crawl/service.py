@@ -50,8 +50,8 @@ async def request_crawl(
 
 
 def default_source(options: CrawlOptions) -> str:
-    """The host; what a user wants crawled as one unit is usually a whole site."""
-    return host_of(options.seeds[0])
+    """The host, because one unit is usually a whole site; the name of a folder or repository."""
+    return options.files_name or host_of(options.seeds[0])
 
 
 STARS = "***"
@@ -95,7 +95,7 @@ def _shown_proxy(options: CrawlOptions) -> str | None:
 def _context(options: CrawlOptions) -> str:
     """Sealed for the sites it was given for: copied into a crawl of another one, it stays shut."""
     origins = {"/".join(seed.split("/", 3)[:3]) for seed in options.seeds}
-    return "crawl " + " ".join(sorted(origins))
+    return " ".join(["crawl", *sorted(origins), *filter(None, [options.repository])])
 
 
 async def _crawl(context: JobContext) -> Outcome:

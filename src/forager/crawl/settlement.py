@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from forager.crawl.frontier.entry import FrontierEntry, PageLinks
     from forager.documents.page import IndexedDocument, PreviousPage
     from forager.extract.urls import NormalizedUrl
-    from forager.render.store import ShapeStats
+    from forager.render.stats import ShapeStats
 
 
 class Outcome(StrEnum):

@@ -10,7 +10,9 @@ from typing import TypeGuard
 from forager.archive.warc_record import ArchiveError
 from forager.crawl.content_filter import ContentFilter
 from forager.crawl.extraction.pool import Extracted, PageExtractor
+from forager.crawl.extraction.rereading import BoilerplateLearner
 from forager.crawl.frontier.entry import FrontierEntry
+from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.loops import CONTENT
 from forager.crawl.outcomes import (
     LEAST_CONTENT,
@@ -60,7 +62,9 @@ class Visitor:
     carry_over: CarryOver
     # held during a commit
     writing: asyncio.Lock
-    _contents: ContentFilter = field(default_factory=ContentFilter, init=False)
+    known: KnownUrls
+    learner: BoilerplateLearner
+    _contents: ContentFilter
     # contents of pages that are not committed yet, and whose they are
     _fresh: dict[bytes, str] = field(default_factory=dict, init=False)
 
@@ -80,6 +84,7 @@ class Visitor:
             visit = await self._visit(entry, request)
             if isinstance(visit, Settlement):
                 visit = await self._carried_over(visit)
+                await self.known.look_up(visit)
                 page.set_attributes({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
@@ -141,6 +146,7 @@ class Visitor:
     async def _read(
         self, entry: FrontierEntry, response: Response, previous: PreviousPage | None
     ) -> Visit:
+        await self.learner.turn(entry, len(response.body))
         with span("extract"):
             facts = await self.extractor.extract(response)
         reason = self.rendering.reason(entry.url, response, facts)
@@ -201,7 +207,7 @@ class Visitor:
 
     async def _known_content(self, content: bytes) -> str | None:
         """The page of this crawl that says the same."""
-        if content not in self._contents:
+        if content not in self._contents and self.known.is_complete:
             return None
         if content in self._fresh:
             return self._fresh[content]

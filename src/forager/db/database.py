@@ -14,6 +14,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from forager.clock import wait_for_event
 from forager.db import schema
 from forager.db.pool import Connection, Pool, PooledConnection, cut_after, limits_transactions
 from forager.db.timestamps import bound_timestamps
@@ -42,6 +43,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 # a listener without notifications for this long checks its connection
 SILENCE_LIMIT = 30.0
+SHORT_LOOK = 0.01
 
 __all__ = [
     "RUNNER_LIMITS",
@@ -97,8 +99,26 @@ _UNAVAILABLE = (
 )
 
 
+async def _is_readable(connection: Connection, seconds: float) -> bool:
+    """Wait for data from the server; psycopg itself would wake up ten times per second."""
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(connection.fileno(), arrived.set)
+    try:
+        await wait_for_event(arrived, seconds)
+    finally:
+        loop.remove_reader(connection.fileno())
+    return arrived.is_set()
+
+
 class Database:
-    """A pool of connections to one PostgreSQL."""
+    """A pool of connections to one PostgreSQL.
+
+    `run` calls a function of a store with a connection of its own; a transaction is a block:
+
+        job = await database.run(reads.select_job, job_id)
+        async with database.transaction() as connection:
+            await store.insert(connection, row)
+    """
 
     def __init__(
         self,
@@ -183,8 +203,11 @@ class Database:
                     await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 yield None
                 while True:
-                    async for notification in connection.notifies(timeout=SILENCE_LIMIT):
+                    # first those that came with the response to another statement
+                    async for notification in connection.notifies(timeout=SHORT_LOOK):
                         yield notification.payload
+                    if await _is_readable(connection, SILENCE_LIMIT):
+                        continue
                     # a half-open line is as quiet as an idle one
                     with cut_after(connection, limit):
                         await connection.execute("")

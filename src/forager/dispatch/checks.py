@@ -9,7 +9,7 @@ from forager.db.database import Database
 from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import DEAD, STAGES, routes_of
-from forager.outbox.store import select_backlog
+from forager.outbox.service import select_backlog
 from forager.settings import Dispatch, Settings
 
 # tasks are sent within seconds

@@ -18,7 +18,7 @@ from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Route, TaskMessage
 from forager.logs import get_logger
 from forager.metrics.catalog import DISPATCHED
-from forager.outbox import store as outbox
+from forager.outbox import service as outbox
 from forager.outbox.claim import Claim, claimed
 from forager.outbox.message import Lane, Message, RetryPolicy
 from forager.services.service import Service

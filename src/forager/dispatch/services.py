@@ -15,11 +15,10 @@ from forager.dispatch import store
 from forager.dispatch.message import Route, routes_of
 from forager.dispatch.relay import BrokerThread, Relay
 from forager.logs import get_logger
-from forager.outbox.store import unsent
+from forager.outbox.service import unsent
 from forager.services.service import Service, in_chunks
 from forager.settings import Dispatch, Settings
-from forager.tasks.hints import send_hints
-from forager.tasks.store.hints import touch
+from forager.tasks.hints import send_hints, touch
 
 HINT_CLEANUP_INTERVAL = 300.0
 # processes that still use the broker keep their hints while a deployment stops using it

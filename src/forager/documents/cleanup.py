@@ -35,6 +35,8 @@ class CleanupResult:
 
 
 class DocumentCleanup:
+    """Deletes generations and documents that no reader can reach; it resumes after a crash."""
+
     def __init__(
         self,
         database: Database,

@@ -50,6 +50,15 @@ async def compare_sections(
     return await _Comparison().compare(old, new)
 
 
+def aligned_sections(
+    old: Sequence[SectionRow], new: Sequence[SectionRow]
+) -> list[tuple[SectionRow | None, SectionRow | None]]:
+    """The sections of two versions of a page beside each other; removed ones come last."""
+    before, after = _keyed(old), _keyed(new)
+    pairs = [(before.get(key), section) for key, section in after.items()]
+    return [*pairs, *((each, None) for key, each in before.items() if key not in after)]
+
+
 class _Comparison:
     """Compares pages outside the event loop."""
 
@@ -162,6 +171,11 @@ class ChangedPage:
     title: str | None
     # only for changed pages, on request
     sections: list[SectionChange] = field(default_factory=list)
+
+    def count_lines(self, sign: Literal["+", "-"]) -> int:
+        """Added or removed lines of its sections; the first two lines of a diff are names."""
+        lines = (line for change in self.sections for line in change.diff.splitlines()[2:])
+        return sum(line.startswith(sign) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

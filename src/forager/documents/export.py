@@ -25,6 +25,7 @@ from forager.documents.search.store import select_published
 from forager.documents.store import generations, reads
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
+from forager.extract.markdown.links import LinkStyle
 from forager.extract.text import collapse
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FOLDER
@@ -52,6 +53,7 @@ class PageExport:
 
     source: Source
     generation: Generation
+    links: LinkStyle = LinkStyle.ABSOLUTE
 
     @property
     def pages(self) -> int:
@@ -72,11 +74,17 @@ async def find_source(database: Database, name: str) -> str | None:
     return found[0] if found else None
 
 
-async def open_export(database: Database, source_id: str, number: int | None = None) -> PageExport:
+async def open_export(
+    database: Database,
+    source_id: str,
+    number: int | None = None,
+    links: LinkStyle = LinkStyle.ABSOLUTE,
+) -> PageExport:
     """A generation of a source by its number; by default the published one."""
     async with database.connection() as connection:
         source = await existing_source(connection, source_id)
-        return PageExport(source, await readable_generation(connection, source, number))
+        generation = await readable_generation(connection, source, number)
+        return PageExport(source, generation, links)
 
 
 async def job_export(database: Database, job_id: UUID) -> PageExport:
@@ -103,7 +111,7 @@ async def exported_pages(database: Database, export: PageExport) -> AsyncIterato
             if not await generations.generation_is_readable(connection, generation_id):
                 raise InvalidInput("the generation was deleted meanwhile", hint="Export again.")
         for row in rows:
-            yield ReadPage(row, sections.get(row.id, []))
+            yield ReadPage(row, sections.get(row.id, [])).with_links(export.links)
         if len(rows) < AT_ONCE:
             return
         after = (rows[-1].path[:INDEXED_PATH], rows[-1].id)

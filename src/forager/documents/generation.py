@@ -69,7 +69,7 @@ class Generation:
     created_at: datetime
     published_at: datetime | None
     retired_at: datetime | None
-    # why it is held back, or is being deleted
+    # why it is held back or is being deleted; of a published one, a warning
     note: str | None
 
     def __post_init__(self) -> None:
@@ -168,6 +168,9 @@ GONE = frozenset({"soft_404", "redirect_loop", "too_many_redirects"}) | {
     f"http_{status}" for status in range(400, 500) if status not in (401, 403, 407, 408, 425, 429)
 }
 MAX_REASONS = 5
+# readers of a source have nothing before its first generation, so only one that is nearly empty is
+# worse for them than none
+FIRST_MAX_FAILED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +197,17 @@ def objection(pages: int, source: Source, effort: CrawlEffort) -> str | None:
     # in whole pages: a share computed in floating point would refuse an exact 20 %
     if source.pages - pages > source.max_shrink * source.pages + 1e-9:
         return f"pages fell from {source.pages} to {pages}{_counted(effort.reasons)}"
-    if effort.at_fault > source.max_failed * effort.tried + 1e-9:
-        counted = f"{effort.at_fault} of {effort.tried} URLs failed{_counted(effort.faults)}"
-        return counted + _gone(effort)
-    return None
+    is_first = source.published_generation is None
+    limit = max(source.max_failed, FIRST_MAX_FAILED) if is_first else source.max_failed
+    return failure_note(limit, effort)
+
+
+def failure_note(max_failed: float, effort: CrawlEffort) -> str | None:
+    """The failures of a crawl, if they are a larger share of its URLs than allowed."""
+    if effort.at_fault <= max_failed * effort.tried + 1e-9:
+        return None
+    counted = f"{effort.at_fault} of {effort.tried} URLs failed{_counted(effort.faults)}"
+    return counted + _gone(effort)
 
 
 def _gone(effort: CrawlEffort) -> str:

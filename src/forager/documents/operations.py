@@ -66,8 +66,12 @@ _ABOUT_SOURCE = {
     "text_config": "Language of the search index; null: not known yet.",
     "max_shrink": "Maximum drop in pages for publishing, from 0 to 1.",
     "max_failed": "Maximum failure rate for publishing, from 0 to 1.",
-    "pages": "Of the published generation.",
-    "user_id": "Owner.",
+    "pages": "Number of pages of the published generation.",
+    "user_id": "ID of the owner; null: none.",
+    "next_refresh_at": "When the next refresh is due.",
+    "kind": "Kind of the jobs that refresh the source.",
+    "published_at": "When the published generation was published.",
+    "base_url": "First start URL of the crawls.",
 }
 
 
@@ -95,12 +99,15 @@ class Source(
     )
     active_job: UUID | None = Field(description="The job that is crawling it now.")
     is_paused: bool = Field(description="Whether that job is paused.")
-    payload: CrawlPayload
+    payload: CrawlPayload = Field(description="Options of its crawls.")
 
 
 _ABOUT_GENERATION = {
     "base_number": "The generation that this one was built on.",
     "retired_at": "When it was replaced.",
+    "added": "Number of new pages.",
+    "changed": "Number of changed pages.",
+    "removed": "Number of removed pages.",
 }
 
 
@@ -109,40 +116,58 @@ class Generation(
 ):
     """The pages that one job found, and how they differ from those before."""
 
-    note: str | None = Field(description="Why it is held back.")
-    source: str = Field(validation_alias="source_id")
+    note: str | None = Field(
+        description="Why it is held back; of a published generation, a warning."
+    )
+    source: str = Field(description="Name of the source.", validation_alias="source_id")
     carried_over: int = Field(description="Pages that failed temporarily and stay published.")
 
 
-class SectionChange(ResponseModel, row=differences.SectionChange):
+class SectionChange(
+    ResponseModel,
+    row=differences.SectionChange,
+    about={"kind": "How the section differs from the older generation."},
+):
     diff: str = Field(description="A unified diff.")
 
 
-class ChangedPage(ResponseModel, row=differences.ChangedPage):
+class ChangedPage(ResponseModel, row=differences.ChangedPage, thing="page"):
     sections: list[SectionChange] = Field(description="Differences of changed pages, if requested.")
 
 
-class RenamedPage(ResponseModel, row=differences.RenamedPage):
+_ABOUT_RENAMED_PAGE = {
+    "old_url": "URL in the older generation.",
+    "new_url": "URL in the newer generation.",
+}
+
+
+class RenamedPage(ResponseModel, row=differences.RenamedPage, about=_ABOUT_RENAMED_PAGE):
     pass
 
 
-class CarriedPage(ResponseModel, row=page.CarriedPage):
+class CarriedPage(ResponseModel, row=page.CarriedPage, thing="page"):
     """A page that failed temporarily, and is listed as it was before."""
 
     fetched_at: Time = Field(description="When its version was last fetched or confirmed.")
     since: Time = Field(description="Time of the first failure.")
-    reason: str = Field(examples=["http_500"])
+    reason: str = Field(description="Why the page could not be fetched.", examples=["http_500"])
     times: int = Field(description="Refreshes in a row in which it failed.")
 
 
-class Diff(ResponseModel, row=differences.Diff):
+_ABOUT_DIFF = {
+    "old": "Number of the older generation.",
+    "new": "Number of the newer generation.",
+}
+
+
+class Diff(ResponseModel, row=differences.Diff, about=_ABOUT_DIFF):
     """What changed. A renamed page is not among the removed and the added ones."""
 
-    source: str = Field(validation_alias="source_id")
-    added: list[ChangedPage]
-    removed: list[ChangedPage]
-    changed: list[ChangedPage]
-    renamed: list[RenamedPage]
+    source: str = Field(description="Name of the source.", validation_alias="source_id")
+    added: list[ChangedPage] = Field(description="New pages.")
+    removed: list[ChangedPage] = Field(description="Removed pages.")
+    changed: list[ChangedPage] = Field(description="Changed pages.")
+    renamed: list[RenamedPage] = Field(description="Renamed pages.")
     carried_over: list[CarriedPage] = Field(
         description="Pages of the new generation that could not be fetched."
     )
@@ -152,10 +177,16 @@ class Diff(ResponseModel, row=differences.Diff):
 _NOT_SHOWN = ("extractor_version", "generation_id", "generation_number")
 
 
-class Document(ResponseModel, row=page.DocumentRow, hidden=_NOT_SHOWN):
+class Document(
+    ResponseModel,
+    row=page.DocumentRow,
+    hidden=_NOT_SHOWN,
+    about={"path": "Path of the page."},
+    thing="page",
+):
     """One version of a page of a source."""
 
-    source: str = Field(validation_alias="source_id")
+    source: str = Field(description="Name of the source.", validation_alias="source_id")
     content_hash: Hexadecimal = Field(description="Hash of the extracted content, in hexadecimal.")
     carried_since: Time | None = Field(
         description="Time since which the page fails; null if it does not."
@@ -225,7 +256,8 @@ def how_to_publish(source: Any) -> str:
     """How to publish a generation that is held back; empty if none is."""
     if source.held_back_number is None:
         return ""
-    held_back = f"{source.id}: generation {source.held_back_number} is held back"
+    held_back = f"{source.id}: generation {source.held_back_number} is held back: "
+    held_back += source.held_back_note or "no reason is known"
     return f"{held_back}. {publication.publish_hint(source.id)}"
 
 
@@ -246,7 +278,7 @@ PUBLISHED = "{source}: generation {number} is published (pages: {pages})"
 
 
 async def find_source(context: Context, source_id: str) -> values.Source:
-    """The source, if the caller sees it."""
+    """The source or its only version, if the caller sees it."""
     return await service.get_source(context.database, source_id, owner=context.owner)
 
 
@@ -273,9 +305,10 @@ async def change(context: Context, source_id: SourceId, changes: SourceChanges) 
 @sources.operation("delete", "DELETE /sources/{source_id}", confirm=True, done="deleted {source}")
 async def delete(context: Context, source_id: SourceId) -> Deleted:
     """Delete a source with all its generations. Jobs and archived responses stay."""
-    source = await find_source(context, source_id)
-    await service.delete_source(context.database, source.id)
-    return Deleted(source=source.id)
+    await find_source(context, source_id)
+    # by its full name: nothing is deleted that the caller has not named
+    await service.delete_source(context.database, source_id)
+    return Deleted(source=source_id)
 
 
 @sources.operation("schedule", "PUT /sources/{source_id}/schedule")
@@ -304,8 +337,8 @@ async def documents(
     context: Context, source: SourceId, paging: Paging, path: PathPrefix = ""
 ) -> Listed[Document]:
     """List the published pages of a source by path; a cursor stays in its generation."""
-    await find_source(context, source)
-    found = await reader.list_documents(context.database, source, path=path, **paging)
+    named = await find_source(context, source)
+    found = await reader.list_documents(context.database, named.id, path=path, **paging)
     return listed(found, Document.of)
 
 

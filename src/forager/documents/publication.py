@@ -8,9 +8,14 @@ from uuid import UUID
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation, Source, State
 from forager.documents.page import PageCounts
+from forager.documents.publication_events import record_publication
 from forager.documents.store import building, generations, publishing
+from forager.documents.store.generations import select_generations_of_jobs
+from forager.documents.store.removal import abandon_building
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
+
+__all__ = ["abandon_building", "select_generations_of_jobs"]
 
 
 async def publish(
@@ -51,13 +56,26 @@ def _is_held_back(generation: Generation) -> NotAllowed:
 
 
 async def swap(
-    connection: Connection, source_id: str, generation_id: int, expected: int | None
+    connection: Connection,
+    source: Source,
+    generation_id: int,
+    expected: int | None,
+    *,
+    note: str | None = None,
 ) -> bool:
-    """Publish inside the caller's transaction, which must be rolled back if this is False."""
-    if not await publishing.activate_generation(connection, source_id, generation_id, expected):
+    """Publish inside the caller's transaction, which must be rolled back if this is False.
+
+    The note is a warning about the generation.
+    """
+    if not await publishing.activate_generation(connection, source.id, generation_id, expected):
         return False
-    await publishing.retire_published(connection, source_id)
-    return await publishing.mark_published(connection, generation_id)
+    await publishing.retire_published(connection, source.id)
+    if not await publishing.mark_published(connection, generation_id, note):
+        return False
+    target = await generations.select_generation_by_id(connection, generation_id)
+    assert target is not None  # it was marked in this transaction
+    await record_publication(connection, source, target)
+    return True
 
 
 async def reopen(
@@ -130,7 +148,7 @@ async def complete_generation(
 async def _swap(connection: Connection, target: Generation, source: Source) -> Generation:
     if target.state is State.PUBLISHED:
         return target
-    if not await swap(connection, source.id, target.id, source.published_generation):
+    if not await swap(connection, source, target.id, source.published_generation):
         raise NotAllowed(f"generation {target.number} of {source.id} is being deleted")
     return await complete_generation(connection, source.id, target.number)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from urllib.parse import unquote
@@ -26,13 +26,17 @@ from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.publication import existing_source, publish_hint
 from forager.documents.store import generations, reads
+from forager.documents.store.reads import select_carried_page, select_near_duplicates
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text
+from forager.extract.markdown.links import LinkStyle, relative_links
 from forager.extract.sections import CONTINUED
 from forager.extract.urls import NormalizedUrl, Refusal, normalize, other_scheme, with_scheme
 from forager.hints import Hint, action
 from forager.settings import Settings
+
+__all__ = ["select_carried_page", "select_near_duplicates"]
 
 MAX_VERSIONS = 500
 INDEXED_PATH = 600
@@ -54,6 +58,9 @@ class ReadPage:
     @property
     def markdown(self) -> str:
         return as_markdown(self.sections)
+
+    def with_links(self, style: LinkStyle) -> ReadPage:
+        return replace(self, sections=with_links(self.sections, self.document.url, style))
 
 
 async def list_documents(
@@ -217,6 +224,13 @@ async def read_path(database: Database, source_id: str, path: str) -> ReadPage:
     return ReadPage(found[0], sections.get(found[0].id, []))
 
 
+async def sections_of(
+    database: Database, document_ids: Sequence[int]
+) -> dict[int, list[SectionRow]]:
+    """The sections of each document, in the order of the page."""
+    return await database.run(reads.select_sections, document_ids)
+
+
 def section_of(page: ReadPage, name: str) -> list[SectionRow]:
     """A section and everything below it: by its anchor or one in it, its heading or a name."""
     sections = page.sections
@@ -250,6 +264,13 @@ def _section_names(sections: Sequence[SectionRow]) -> list[str]:
         anchor = "" if is_unique or not section.anchor else f"#{section.anchor}"
         names.append(" ".join(filter(None, (section.heading, anchor))))
     return list(dict.fromkeys(filter(None, names)))
+
+
+def with_links(sections: Sequence[SectionRow], url: str, style: LinkStyle) -> list[SectionRow]:
+    """Sections of the page at a URL, with their links in a style; they are stored absolute."""
+    if style is LinkStyle.ABSOLUTE:
+        return list(sections)
+    return [replace(each, content=relative_links(each.content, url)) for each in sections]
 
 
 def as_markdown(sections: Sequence[SectionRow]) -> str:

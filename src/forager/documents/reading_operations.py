@@ -8,11 +8,12 @@ from pydantic import Field
 
 from forager.documents.operations import Document, Number, PathText, SourceId, find_source
 from forager.documents.page import SectionRow
-from forager.documents.reader import as_markdown, read_page, read_path, section_of
+from forager.documents.reader import as_markdown, read_page, read_path, section_of, with_links
 from forager.documents.search import SearchRequest, hit
 from forager.documents.search import search as search_sections
 from forager.documents.search.embedding import embedder_of
 from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
+from forager.extract.markdown.links import LinkStyle
 from forager.operations.models import PlainText, ResponseModel, Url
 from forager.operations.operation import Context, Cursor, Group
 
@@ -34,6 +35,7 @@ Versions = Annotated[
         examples=["3.12"],
     ),
 ]
+Links = Annotated[LinkStyle, Field(description="How links to pages of the same host are written.")]
 FullPath = Annotated[PathText, Field(description="Full path of the page.")]
 BelowPath = Annotated[PathText, Field(description="Only below this path.")]
 Words = Annotated[
@@ -51,13 +53,23 @@ OfKind = Annotated[SectionKind, Field(description="Only sections of this kind.")
 MaxHits = Annotated[int, Field(ge=1, le=MAX_HITS, description="Maximum number of hits.")]
 
 
-class Section(ResponseModel, row=SectionRow):
+_ABOUT_SECTION = {
+    "parent_id": "ID of the section above.",
+    "level": "Level of the heading, from 1.",
+    "content": "Text of the section as markdown.",
+    "anchors": "Further anchors of the section.",
+}
+
+
+class Section(ResponseModel, row=SectionRow, about=_ABOUT_SECTION):
     """A heading with its text; `parent_id` makes a tree of them."""
 
 
 class Sections(ResponseModel):
     document: Document
-    items: list[Section] = Field(validation_alias="sections")
+    items: list[Section] = Field(
+        description="Sections in the order of the page.", validation_alias="sections"
+    )
 
 
 class PageReading(ResponseModel):
@@ -67,21 +79,28 @@ class PageReading(ResponseModel):
     duplicate: str | None = Field(
         description="The requested URL, if it is a duplicate of this page."
     )
-    markdown: str
-    sections: list[Section]
+    markdown: str = Field(description="Text as markdown.")
+    sections: list[Section] = Field(description="Sections of the page.")
 
 
-class FurtherSection(ResponseModel, row=hit.FurtherSection):
+class FurtherSection(ResponseModel, row=hit.FurtherSection, thing="section"):
     """Another section of a page that was found."""
 
 
-class Hit(ResponseModel, row=hit.Hit):
+_ABOUT_HIT = {
+    "snippet": "Excerpt that matches.",
+    "score": "Relevance; higher is better.",
+    "document_id": "ID of the page.",
+}
+
+
+class Hit(ResponseModel, row=hit.Hit, about=_ABOUT_HIT, thing="section"):
     """A page with its best section. All texts are plain text, even if they look like HTML."""
 
     highlights: list[tuple[int, int]] = Field(
         description="Start and end offsets of the matches in the snippet."
     )
-    source: str = Field(validation_alias="source_id")
+    source: str = Field(description="Name of the source.", validation_alias="source_id")
     generation: int = Field(description="Number of the generation it was found in.")
     missing: list[str] = Field(description="Words of the query that the section does not contain.")
     sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
@@ -92,10 +111,10 @@ class Hit(ResponseModel, row=hit.Hit):
 class SearchAnswer(ResponseModel):
     """Hits, best first."""
 
-    items: list[Hit]
+    items: list[Hit] = Field(description="Pages that match, the best first.")
     total: int = Field(description="Pages that match; if `capped`, at least this many.")
     capped: bool = Field(description="Too many sections match, so only some were ranked.")
-    next_cursor: str | None
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
     note: str | None = Field(description="Notes about the result, such as relaxed conditions.")
     suggestion: str | None = Field(description="Suggested correction of the query.")
     facets: dict[str, dict[str, int]] = Field(
@@ -110,20 +129,22 @@ async def read(
     source: OfSource | None = None,
     generation: OldNumber | None = None,
     section: SectionName | None = None,
+    links: Links = LinkStyle.ABSOLUTE,
 ) -> PageReading:
     """Read a published page as markdown and sections; without a source, the latest copy."""
     page = await read_page(
         context.database, url, source_id=source, generation=generation, user_id=context.owner
     )
     sections = page.sections if section is None else section_of(page, section)
+    sections = with_links(sections, page.document.url, links)
     return PageReading.of(page, sections=sections, markdown=as_markdown(sections))
 
 
 @reading.operation("read", "GET /sections", tag="documents", command=False)
 async def sections(context: Context, source: SourceId, path: FullPath) -> Sections:
     """List the sections of a published page, by source and path."""
-    await find_source(context, source)
-    return Sections.of(await read_path(context.database, source, path))
+    named = await find_source(context, source)
+    return Sections.of(await read_path(context.database, named.id, path))
 
 
 @reading.operation("search", "GET /search", tag="search", command=False)

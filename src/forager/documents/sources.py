@@ -42,11 +42,21 @@ async def list_sources(
 
 
 async def get_source(database: Database, source_id: str, *, owner: UUID | None = None) -> Source:
-    """A source; one of another owner than the given one is not found."""
-    source = await database.run(existing_source, source_id)
-    if owner is not None and source.user_id != owner:
+    """A source, or its only version: `flask` stands for `flask@2.2`.
+
+    One of another owner than the given one is not found.
+    """
+    named = await database.run(generations.select_sources_named, source_id)
+    seen = [each for each in named if owner is None or each.user_id == owner]
+    found = [each for each in seen if each.id == source_id] or seen
+    if not found:
         raise no_such_source(source_id)
-    return source
+    if len(found) > 1:
+        raise InvalidInput(
+            f"source {source_id} has several versions: {', '.join(each.id for each in found)}",
+            hint="Name one of them.",
+        )
+    return found[0]
 
 
 async def list_generations(
@@ -216,7 +226,7 @@ class Refresher:
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
         """Enqueue a refresh and advance its schedule; return whether a job was created."""
         try:
-            source = await get_source(self._database, source_id)
+            source = await self._database.run(existing_source, source_id)
         except NotFound:
             return False  # deleted meanwhile
         following = Schedule(source.refresh_every, source.refresh_cron).after(now)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from forager.db.database import Connection
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
 from forager.documents import publication
-from forager.documents.generation import NOT_PUBLISHED, objection
+from forager.documents.generation import NOT_PUBLISHED, failure_note, objection
 from forager.documents.names import new_sections
 from forager.documents.page import (
     CommitPlan,
@@ -20,11 +20,11 @@ from forager.documents.page import (
     SampledPage,
     make_plan,
 )
+from forager.documents.publication_events import record_held_back
 from forager.documents.store import building, publishing, removal, words
 from forager.documents.store.building import SourceRow
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
-from forager.jobs.store.leases import hold_lease
 
 MAX_KEYS = 10_000
 # a sample of fewer pages is taken again when the source has this many times as many
@@ -63,8 +63,7 @@ class GenerationWriter:
         job, version = context.job, str(extractor_version)
         if job.source_id is None:
             raise GiveUp("a crawl without a source has nowhere to keep its pages")
-        async with context.database.transaction() as connection:
-            await hold_lease(connection, context.lease)
+        async with context.transaction() as connection:
             # locks the source: a deletion of its old pages is complete, or will see this job
             source = await building.upsert_source(
                 connection,
@@ -191,8 +190,7 @@ class GenerationWriter:
 
         Also find pages that are nearly the same; return their number.
         """
-        async with self._context.database.transaction() as connection:
-            await hold_lease(connection, self._context.lease)
+        async with self._context.transaction() as connection:
             await words.count_words(connection, self.generation_id)
             await publishing.count_inbound_links(connection, self.generation_id)
             return await publishing.find_near_duplicates(connection, self.generation_id)
@@ -201,17 +199,22 @@ class GenerationWriter:
         """Publish inside the transaction that completes the job, or return why not."""
         source = await publication.locked_source(connection, self.source_id)
         await publishing.count_removed(connection, self.generation_id)
+        effort = await publishing.select_effort(connection, self._context.job.id)
         if source.published_generation != self.base_id:
             reason: str | None = "what was published when the crawl began has been replaced since"
         else:
             pages, _ = await building.select_counts(connection, self.generation_id)
-            effort = await publishing.select_effort(connection, self._context.job.id)
             reason = objection(pages, source, effort)
         if reason is not None:
             await publishing.hold_back(connection, self.generation_id, reason)
+            await record_held_back(connection, source, self.generation_id)
             return NOT_PUBLISHED
         swapped = await publication.swap(
-            connection, self.source_id, self.generation_id, self.base_id
+            connection,
+            source,
+            self.generation_id,
+            self.base_id,
+            note=failure_note(source.max_failed, effort),
         )
         # the source is locked, and the generation of a running job is never abandoned
         assert swapped

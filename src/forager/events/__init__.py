@@ -1,1 +1,1 @@
-"""Events: what happened to products, domains and parsers."""
+"""Events: what happened to products, domains, parsers, sources and crawls."""

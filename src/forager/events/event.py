@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from forager.errors import InvalidInput
 
@@ -25,6 +26,11 @@ class EventKind(StrEnum):
     PARSER_BYPASSED = "parser.bypassed"
     TRIAL_ENDED = "parser.trial_ended"
     AUDIT = "catalog.audit"
+    SOURCE_PUBLISHED = "source.published"
+    SOURCE_CHANGED = "source.changed"
+    SOURCE_HELD_BACK = "source.held_back"
+    CRAWL_FAILED = "crawl.failed"
+    CRAWL_STALLED = "crawl.stalled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,9 @@ class NewEvent:
     product_id: int | None
     domain_id: int | None
     payload: Mapping[str, Any]
+    # of a source: only its owner, and keys that see everything, see such an event
+    source_id: str | None = None
+    user_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class EventRow:
     product_id: int | None
     domain_id: int | None
     domain: str | None
+    source_id: str | None
     payload: dict[str, Any]
     occurred_at: datetime
 
@@ -54,6 +64,8 @@ class EventContent(EventRow):
 
     product_url: str | None
     product_name: str | None
+    # owner of the source
+    user_id: UUID | None
 
 
 def checked_kind(text: str) -> EventKind:

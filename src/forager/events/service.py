@@ -1,4 +1,4 @@
-"""Events: changes of products and domains, recorded with a message to each subscribed webhook."""
+"""Events, recorded with a message to each subscribed webhook."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -14,9 +15,24 @@ from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.events import store
 from forager.events.event import EventContent, EventRow, NewEvent, checked_kind
+from forager.events.store import (
+    CHANGES,
+    OLD_EVENTS,
+    enqueue_changes,
+    occurred_since,
+    select_subscribed_patterns,
+)
 from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
 from forager.fetch.domains.service import domains_of
+
+__all__ = [
+    "CHANGES",
+    "OLD_EVENTS",
+    "enqueue_changes",
+    "occurred_since",
+    "select_subscribed_patterns",
+]
 
 
 async def record_events(connection: Connection, events: Sequence[NewEvent]) -> None:
@@ -37,10 +53,13 @@ async def list_events(
     kind: str | None = None,
     domain: str | None = None,
     product_id: int | None = None,
+    source_id: str | None = None,
+    user_id: UUID | None = None,
     since: datetime | None = None,
     cursor: str | None = None,
     limit: int = 100,
 ) -> Page[EventRow]:
+    """Events, newest first; with an owner, those of sources only if they are that owner's."""
     check_limit(limit)
     async with database.connection() as connection:
         found = await store.select_events(
@@ -48,6 +67,8 @@ async def list_events(
             kind=None if kind is None else checked_kind(kind).value,
             domain_ids=None if domain is None else await domains_of(connection, domain),
             product_id=product_id,
+            source_id=source_id,
+            user_id=user_id,
             since=since,
             before=decode_number(cursor),
             limit=limit + 1,

@@ -62,7 +62,7 @@ def extract_document(
     page that only repeats others keeps the repeated blocks.
     """
     learned = repeated or NOTHING_REPEATED
-    if kind not in (ContentKind.HTML, ContentKind.XHTML):
+    if kind in (ContentKind.MARKDOWN, ContentKind.PLAIN):
         assert isinstance(content, str), "only HTML has a tree"
         return _from_text(storable(content), url, kind, title, language, learned.digest)
     tree = LexborHTMLParser(storable(content)) if isinstance(content, str) else content

@@ -60,6 +60,18 @@ def language_of(elements: Elements) -> str | None:
     return None
 
 
+def translations_of(
+    elements: Elements, resolver: LinkResolver
+) -> tuple[tuple[NormalizedUrl, str], ...]:
+    """The URLs of the page in other languages, with their languages."""
+    found = ((resolver.resolve(href), tag) for href, tag in elements.translations)
+    return tuple(
+        (url, tag.lower())
+        for url, tag in found
+        if not isinstance(url, Refusal) and _LANGUAGE.fullmatch(tag)
+    )
+
+
 def canonical_of(hrefs: Iterable[str], resolver: LinkResolver) -> NormalizedUrl | None:
     """The canonical URL; None if there are several."""
     urls = {url for url in map(resolver.resolve, hrefs) if not isinstance(url, Refusal)}
@@ -130,6 +142,7 @@ class Elements:
     hrefs: Hrefs = field(default_factory=dict)
     base: str | None = None
     canonicals: list[str] = field(default_factory=list)
+    translations: list[tuple[str, str]] = field(default_factory=list)
     metas: list[Attributes] = field(default_factory=list)
     html_lang: str | None = None
     title: LexborNode | None = None
@@ -193,6 +206,8 @@ def _collect_link(found: Elements, attributes: Attributes) -> None:
         _keep(found.canonicals, href)
     elif is_page_link(attributes):
         add_href(found.hrefs, href)
+        if href and (language := attributes.get("hreflang")):
+            _keep(found.translations, (href, language))
 
 
 def _keep(kept: list[_Kept], item: _Kept) -> None:

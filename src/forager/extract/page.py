@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, error_text
 from forager.extract.content.state import MAX_TEXT_OF_SHELL, needs_javascript, state_html
 from forager.extract.decode import Decoded, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
@@ -28,11 +28,13 @@ from forager.extract.metadata import (
     meta_robots,
     refresh_of,
     title_of,
+    translations_of,
 )
 from forager.extract.softerror import soft_error
 from forager.extract.urls import LinkResolver, NormalizedUrl, Refusal, normalize
 
 Headers = Iterable[tuple[str, str]]
+CONVERTED = (ContentKind.RST, ContentKind.PDF, ContentKind.OPENAPI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class PageFacts:
     damaged: bool = False  # bytes that are not valid in the encoding were replaced
     title: str | None = None
     language: str | None = None
+    translations: tuple[tuple[NormalizedUrl, str], ...] = ()  # URLs with their hreflang
     generator: str = ""  # the program that made the page
     base_url: NormalizedUrl | None = None
     canonical: NormalizedUrl | None = None
@@ -79,10 +82,26 @@ def read_page(
     facts = _header_facts(page, kind_of(body, content_type, page), headers, agent)
     if facts.kind is ContentKind.OTHER:
         return facts, None
+    if facts.kind in CONVERTED:
+        return _read_converted(facts, body, content_type, agent)
     decoded = decode(body, content_type)
     if facts.kind in (ContentKind.HTML, ContentKind.XHTML):
         return _read_html(facts, decoded, agent)
     return _read_text(facts, decoded), decoded.text
+
+
+def _read_converted(
+    facts: PageFacts, body: bytes, content_type: str | None, agent: str
+) -> tuple[PageFacts, LexborHTMLParser | None]:
+    """A page of another format, as HTML. Without text it is no page, and the facts say why."""
+    from forager.extract.conversion import NotReadable, convert  # not in every crawl
+
+    try:
+        decoded = convert(facts.kind, body, content_type)
+    except NotReadable as error:
+        return replace(facts, kind=ContentKind.OTHER, soft_error=error_text(error)), None
+    page, tree = _read_html(facts, decoded, agent)
+    return replace(page, needs_javascript=False, soft_error=None), tree
 
 
 def _header_facts(
@@ -148,6 +167,7 @@ def _read_html(
         damaged=decoded.damaged,
         title=title,
         language=language_of(elements),
+        translations=translations_of(elements, resolver),
         generator=generator_of(text),
         base_url=resolver.base,
         canonical=canonical or facts.canonical,

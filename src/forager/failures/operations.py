@@ -37,11 +37,28 @@ Message = Annotated[
 TaskId = Annotated[RowId, Field(description="Only errors of this task.")]
 
 
-class TaskErrorGroup(ResponseModel, row=service.ErrorGroup):
+_ABOUT_TASK_ERROR_GROUP = {
+    "first_seen": "When the oldest error of the group occurred.",
+    "example_id": "ID of the newest error of the group.",
+    "example_message": "Message of the newest error of the group.",
+    "count": "Number of errors in the group.",
+    "last_seen": "When the newest error of the group occurred.",
+    "message": "Message that the errors have in common.",
+}
+
+
+class TaskErrorGroup(ResponseModel, row=service.ErrorGroup, about=_ABOUT_TASK_ERROR_GROUP):
     """Errors of one domain with the same cause; the example is the newest."""
 
 
-class TaskError(ResponseModel, row=service.ErrorRow):
+_ABOUT_TASK_ERROR = {
+    "stack_trace": "Stack trace of the error.",
+    "url": "URL that failed; null: the error concerns no URL.",
+    "error_message": "Message of the error.",
+}
+
+
+class TaskError(ResponseModel, row=service.ErrorRow, about=_ABOUT_TASK_ERROR, thing="error"):
     """One error; its texts are shown as they were received."""
 
     job_id: UUID | None

@@ -11,11 +11,11 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.failures import store
 from forager.failures.cause import ErrorType, cause_of
-from forager.failures.store import ErrorGroup, ErrorRow
+from forager.failures.store import OLD_ERRORS, ErrorGroup, ErrorRow, insert_errors
 from forager.fetch.domains.service import domains_of
 from forager.hints import Hint, action
 
-__all__ = ["ErrorFilter", "ErrorGroup", "ErrorRow"]
+__all__ = ["OLD_ERRORS", "ErrorFilter", "ErrorGroup", "ErrorRow", "insert_errors"]
 
 
 @dataclass(frozen=True, slots=True)

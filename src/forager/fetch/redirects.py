@@ -20,7 +20,11 @@ CheckHop = Callable[[str], Awaitable[None]]
 
 
 class Fetcher(Protocol):
-    async def fetch(self, request: Request) -> Response: ...
+    """Sends one request. A redirect is a response like any other: the caller follows it."""
+
+    async def fetch(self, request: Request) -> Response:
+        """The response, whatever its status; raises WorkFailed without one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,14 +92,17 @@ class Sender:
             try:
                 response = await self._fetch(request, proxy_id)
             except SlowDown as error:
+                slot.record(None)
                 slot.slow_down(error.retry_after)
                 raise
             except (RotateProxy, StaleConnection):
                 raise  # the host is not at fault
             except Retry:
+                slot.record(None)
                 slot.failed(is_retry=request.is_retry)
                 raise
             FETCH_SECONDS.observe(response.timing.total)
+            slot.record(response.status, response.timing.total)
             slot.answered(response.status, response.retry_after, is_retry=request.is_retry)
             return response
 

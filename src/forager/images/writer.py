@@ -10,7 +10,9 @@ from forager.extract.product.product import ProductImage
 from forager.extract.text import storable
 from forager.extract.urls import Refusal, normalize
 from forager.images.store import images as store
-from forager.images.store.images import ShownImage
+from forager.images.store.images import ShownImage, StoredImage, select_stored, select_thumbnails
+
+__all__ = ["StoredImage", "select_stored", "select_thumbnails"]
 
 MAX_ALT = 1000
 RENEWED_AFTER = 30 * 86400.0

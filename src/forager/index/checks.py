@@ -8,7 +8,7 @@ from forager.index.client import EngineClient
 from forager.index.kind import LAYOUT, PRODUCTS, SECTIONS, EngineUnavailable
 from forager.index.store import IndexState, select_index
 from forager.outbox.message import OutboxBacklog
-from forager.outbox.store import select_backlog
+from forager.outbox.service import select_backlog
 from forager.settings import Search, Settings
 
 # changes are sent within seconds

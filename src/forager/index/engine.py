@@ -20,7 +20,7 @@ from forager.index import store
 from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexKind, IndexMissing
 from forager.logs import get_logger
 from forager.metrics.catalog import SEARCHES
-from forager.outbox.store import unsent
+from forager.outbox.service import unsent
 from forager.services.service import Service, in_chunks
 from forager.settings import Search, Settings
 

@@ -19,7 +19,7 @@ from forager.index.kind import LAYOUT, EngineUnavailable, IndexKind, IndexMissin
 from forager.index.store import IndexState
 from forager.index.writing import BulkAction, IndexWriter
 from forager.logs import get_logger
-from forager.outbox import store as outbox
+from forager.outbox import service as outbox
 from forager.outbox.claim import claimed
 from forager.outbox.message import Failure, Lane, Message
 from forager.services.service import Service

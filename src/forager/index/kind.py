@@ -8,7 +8,10 @@ from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.errors import ForagerError
+from forager.index.store import enqueue_rows
 from forager.outbox.message import Message
+
+__all__ = ["enqueue_rows"]
 
 SECTIONS = "sections"
 PRODUCTS = "products"

@@ -22,7 +22,7 @@ from forager.index.kind import LAYOUT, IndexKind, template
 from forager.index.store import IndexState
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
-from forager.outbox import store as outbox
+from forager.outbox import service as outbox
 
 log = get_logger("index")
 
@@ -175,7 +175,7 @@ class Reindexer:
     # --- the end ----------------------------------------------------------------------------
 
     async def _catch_up(self, kind: IndexKind) -> None:
-        """Send changes until few are left; searches find the rest in PostgreSQL."""
+        """Send changes until few are left; the feeder sends the rest."""
         feeder = Feeder(self._database, self._client, self._prefix, [kind])
         while await feeder.feed(kind) >= PER_CLAIM:
             pass

@@ -24,7 +24,7 @@ from forager.jobs.shared import SharedServices
 from forager.metrics.recorder import recording
 from forager.processes.control import Assignment, Tick
 from forager.processes.files import raise_file_limit
-from forager.processes.lease_monitor import LeaseMonitor, join_supervisor
+from forager.processes.lease_monitor import LAG_SAMPLE, LeaseMonitor, join_supervisor
 from forager.processes.serving import freeze_imports
 from forager.settings import Settings
 from forager.tracing import tracing
@@ -46,7 +46,9 @@ async def _run(assignment: Assignment, settings: Settings, lease_monitor: LeaseM
     """Run jobs from the first assignment to the order to stop."""
     shared = SharedServices()
     ticking = asyncio.ensure_future(
-        lease_monitor.keep_ticking(lambda lag: Tick(lag=lag, backlog=shared.backlog()))
+        lease_monitor.keep_ticking(
+            lambda lag: Tick(lag=lag, backlog=shared.backlog()), sample=LAG_SAMPLE
+        )
     )
     with suppress(Exception):  # the jobs that need a module fail with its error
         import_modules(settings.job_modules)

@@ -15,7 +15,7 @@ from forager.db.database import Connection, Database
 from forager.jobs.job import Checkpoint, Job, Lease
 from forager.jobs.lifecycle import Status
 from forager.jobs.shared import SharedServices
-from forager.jobs.store import leases, moves
+from forager.jobs.store import leases, moves, reads
 from forager.metrics.catalog import COMMIT_SECONDS
 from forager.processes.control import StopCause
 from forager.settings import Settings
@@ -92,6 +92,26 @@ class JobContext:
         elif not self._alone and self.memory_mb > self._memory_share:
             self.ask_to_stop(StopCause.MOVE_OUT)
 
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A transaction under the lease whose results can be read inside the block."""
+        async with self.database.transaction() as connection:
+            await leases.hold_lease(connection, self.lease)
+            yield connection
+
+    async def update_progress(self, connection: Connection, percentage: int) -> None:
+        """Write the progress of the job inside a commit; it never goes back."""
+        await leases.update_progress(connection, self.lease.job_id, percentage)
+
+    async def can_hand_over(self) -> bool:
+        """Whether another worker renders, and this one does not."""
+        return await self.database.run(
+            reads.can_hand_over,
+            self.lease.job_id,
+            self.lease.worker_id,
+            stale_after=self.settings.stale_after,
+        )
+
     @property
     def _memory_share(self) -> float:
         return self.settings.job_memory_limit_mb * MEMORY_SHARE
@@ -99,8 +119,7 @@ class JobContext:
     async def assign_source(self, source_id: str, *, host: str, payload: dict[str, Any]) -> bool:
         """Assign a source to a job that has none; False while the source has an active job."""
         try:
-            async with self.database.transaction() as connection:
-                await leases.hold_lease(connection, self.lease)
+            async with self.transaction() as connection:
                 await moves.assign_source(
                     connection, self.lease.job_id, source_id, host=host, payload=payload
                 )

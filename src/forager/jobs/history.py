@@ -11,6 +11,10 @@ from forager.db.database import Database
 from forager.jobs.job import Job, JobEvent, JobFilters, TimelineRow
 from forager.jobs.lifecycle import MOVES, Status
 from forager.jobs.store import listing, reads
+from forager.jobs.store.moves import FAILED_JOBS
+from forager.jobs.store.reads import select_jobs_by_id, select_reasons
+
+__all__ = ["FAILED_JOBS", "select_jobs_by_id", "select_reasons"]
 
 
 async def recent_jobs(

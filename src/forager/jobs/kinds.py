@@ -83,6 +83,7 @@ _KINDS: dict[str, JobKind] = {}
 
 
 def register(kind: JobKind) -> JobKind:
+    """Make a kind known to this process; jobs of its name are run by its handler."""
     _KINDS[kind.name] = kind
     return kind
 

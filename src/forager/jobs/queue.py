@@ -23,9 +23,13 @@ from forager.jobs.lifecycle import Choice, IllegalMove, Status, Transition
 from forager.jobs.store import leases as lease_rows
 from forager.jobs.store import listing, reads
 from forager.jobs.store import moves as job_rows
+from forager.jobs.store.moves import merge_payload
+from forager.jobs.store.reads import count_active, select_jobs_by_id, select_waiting_for_browser
 from forager.services.service import in_chunks
 from forager.settings import Settings
 from forager.tracing import span
+
+__all__ = ["count_active", "merge_payload", "select_jobs_by_id", "select_waiting_for_browser"]
 
 PRUNE_BATCH = 500
 
@@ -39,7 +43,15 @@ class Enqueued:
 
 
 class Queue:
-    """All moves of all jobs. Thin: each method is one statement and the words for its refusal."""
+    """All moves of all jobs; each method is one statement, and the message of its refusal.
+
+    A move either happens as a whole or raises: NotFound for an unknown job, NotAllowed for a
+    move that the state of the job does not permit.
+
+        queue = Queue(database, settings)
+        job = (await queue.enqueue(NewJob(kind="report", payload={"day": "2026-01-01"}))).job
+        await queue.pause(job.id, actor="user ada")
+    """
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -75,6 +87,10 @@ class Queue:
 
     async def get(self, job_id: UUID) -> Job:
         return await self._database.run(_existing, job_id)
+
+    async def active_owners(self, owners: Sequence[str]) -> set[str]:
+        """Those of these sources, and of these ids of jobs without a source, that are active."""
+        return await self._database.run(reads.select_active_owners, owners)
 
     async def trace_of(self, job_id: UUID) -> str | None:
         """The span in which a job was requested."""

@@ -20,7 +20,6 @@ from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting
 from forager.jobs.lifecycle import MOVE_BACK, MOVE_OUT, RELEASE, Status
 from forager.jobs.queue import Queue, log_failure
-from forager.jobs.store import leases
 from forager.logs import get_logger
 from forager.metrics.catalog import JOB_RUNS, LEASE_LOSSES
 from forager.processes.control import StopCause
@@ -152,9 +151,8 @@ class Runner:
     async def _complete(self, outcome: Completed) -> bool:
         context = self.context
         try:
-            async with context.database.transaction() as connection:
-                # the fence comes first, so that `finish` writes nothing behind a lost lease
-                await leases.hold_lease(connection, context.lease)
+            # the fence comes first, so that `finish` writes nothing behind a lost lease
+            async with context.transaction() as connection:
                 reason = await outcome.finish(connection) if outcome.finish else None
                 await self._queue.complete(
                     connection, context.lease, stop_reason=reason or outcome.stop_reason

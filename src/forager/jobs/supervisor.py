@@ -8,6 +8,7 @@ import time
 from typing import Any
 from uuid import UUID
 
+from forager.backoff import jittered
 from forager.clock import local_time, wait_for_event
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -43,6 +44,8 @@ LIFE_SIGN = 5.0
 RELEASE_RESERVE = 2.0
 KILL_LIMIT = 5.0
 START_DELAY = 10.0
+# a worker without jobs polls this many times less often
+IDLE_POLLS = 5.0
 # notifications name the jobs that were moved; all are read this often, in case one was lost
 STATE_POLL = 3.0
 # how often jobs that have ended are given back while the worker stops
@@ -84,6 +87,7 @@ class Supervisor:
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._last_beat = self._last_poll = -float("inf")
+        self._pause = settings.poll_interval
         self._moved: set[UUID] = set()
         self._outage = Outage(log, "jobs wait for the database, will try again")
         self._revival = Outage(log, "the embedded database does not start")
@@ -115,7 +119,7 @@ class Supervisor:
                 for task in background:
                     if task.done():
                         task.result()  # none of them ends but by a bug
-                await wait_for_event(self._wake, self._settings.poll_interval)
+                await wait_for_event(self._wake, self._pause)
                 self._wake.clear()
         finally:
             self._stopping.set()
@@ -126,10 +130,20 @@ class Supervisor:
 
     async def run_once(self) -> None:
         """One round: heartbeats, ended runners, states, new jobs."""
+        self._pause = self._settings.poll_interval
         await self._beat_if_due()
         await self._settle_ended()
         await self._follow_states()
         await self._claim()
+        if self._only is None and not any(self.runners.jobs()):
+            self._pause = await self._idle_pause()
+
+    async def _idle_pause(self) -> float:
+        """Seconds until a worker without jobs polls again, unless a notification wakes it."""
+        interval = self._settings.poll_interval
+        longest = min(IDLE_POLLS * interval, self._settings.heartbeat_interval)
+        due = await self._database.run(reads.select_next_due)
+        return max(interval, jittered(longest) if due is None else min(due, jittered(longest)))
 
     # --- the loop --------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ log = get_logger("watchdog")
 
 
 class Watchdog:
+    """Returns jobs of dead workers to the queue; any number of processes may run it."""
+
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings

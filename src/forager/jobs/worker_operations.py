@@ -20,6 +20,10 @@ worker_list = Group(
 _ABOUT_WORKER = {
     "brake": "Why the worker claims no more jobs at the moment; null: it does.",
     "capacity": "Number of jobs that can run at the same time.",
+    "note": "Remark for people.",
+    "state": "`running` or `stopping`.",
+    "role": "What the worker runs: `jobs` or `tasks`.",
+    "version": "Version of Forager that the worker runs.",
 }
 
 
@@ -30,18 +34,42 @@ class Worker(ResponseModel, row=service.Worker, about=_ABOUT_WORKER):
     renders: bool = Field(description="Whether it renders the pages of tasks in a browser.")
 
 
-class BackgroundService(ResponseModel, row=status.ServiceStatus, hidden=("is_fault",)):
+_ABOUT_BACKGROUND_SERVICE = {
+    "failures": "Failures in a row.",
+    "last_run": "When the last run began.",
+    "last_success": "When it last succeeded.",
+    "next_run": "When the next run is due.",
+    "last_error_at": "When it failed last.",
+    "skipped": "Items of the last run that failed.",
+}
+
+
+class BackgroundService(
+    ResponseModel, row=status.ServiceStatus, hidden=("is_fault",), about=_ABOUT_BACKGROUND_SERVICE
+):
     """`failures` counts failed runs in a row; `skipped` names items of the last run that failed."""
 
     every: float = Field(description="Seconds between two runs.")
     state: Literal["waiting", "running", "backing_off", "stuck"]
-    is_failing: bool
+    is_failing: bool = Field(description="Whether it failed several times in a row.")
 
 
-class ServiceProcess(ResponseModel, row=status.ServiceProcess, hidden=("process",)):
+_ABOUT_SERVICE_PROCESS = {
+    "command": "The command that started the process.",
+    "is_gone": "Whether the process has stopped reporting.",
+}
+
+
+class ServiceProcess(
+    ResponseModel,
+    row=status.ServiceProcess,
+    hidden=("process",),
+    about=_ABOUT_SERVICE_PROCESS,
+    thing="process",
+):
     """A process that runs background services; `is_gone`: it has not reported for too long."""
 
-    services: list[BackgroundService]
+    services: list[BackgroundService] = Field(description="Background services of the process.")
 
 
 WORKER_COLUMNS: Columns = {

@@ -20,6 +20,7 @@ from forager.api.problems import MAX_FIELDS
 from forager.documents import sources
 from forager.documents.reader import list_documents, read_path
 from forager.errors import ForagerError
+from forager.extract.markdown.links import LinkStyle
 from forager.hints import Action, Option, as_command, render
 from forager.mcp import tools, views
 from forager.mcp.call import Call, Context, Host
@@ -37,12 +38,15 @@ TOOL_OF_COMMAND = {
     "sources list": "list_sources",
     "search": "search_docs",
     "products list": "search_products",
+    "products show": "product_history",
+    "sources refresh": "crawl_site",
+    "sources generations": "source_changes",
 }
 MARKDOWN = "text/markdown"
 LISTED = 100
 INSTRUCTIONS = (
-    "Forager keeps crawled documentation with versions. Find sections with search_docs, read them"
-    " with read_section or read_page, and cite the URL and the generation of what you use."
+    "Forager keeps crawled documentation with versions. search_docs answers most questions in one"
+    " call; read_section and read_page show more. Cite the URL and the generation of what you use."
     " source_changes shows what changed between generations. " + UNTRUSTED
 )
 PROMPT = types.Prompt(
@@ -230,7 +234,8 @@ class ForagerServer:
             more = "More pages: search_docs finds them." if pages.next_cursor else ""
             return "\n".join([f"Pages of {source}:", *fenced_lines(links), more])
         page = await read_path(call.services.database, source, slash + rest)
-        shown = window(numbered_lines(page.markdown), 1, MAX_TOKENS)
+        markdown = page.with_links(LinkStyle.RELATIVE).markdown
+        shown = window(numbered_lines(markdown), 1, MAX_TOKENS)
         note = shown.note("read_page(url=the URL above")
         return "\n".join([*fenced_lines(views.citation(page)), note, *fenced_lines(shown.lines)])
 
@@ -284,7 +289,7 @@ def _show(part: Action | Option) -> str:
         is_known = any(part.name in signature(tool.run).parameters for tool in TOOLS)
         return f"`{part.name}`" if is_known else f"`{as_command(part)}` on the command line"
     tool = TOOL_OF_COMMAND.get(part.name)
-    return as_command(part) if tool is None else f"`{tool}`"
+    return f"{as_command(part)} on the command line" if tool is None else f"`{tool}`"
 
 
 def _problems(error: ValidationError) -> str:

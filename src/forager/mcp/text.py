@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from forager.errors import InvalidInput
 
 DEFAULT_TOKENS = 4_000
+# of a search, which should answer in one call
+SEARCH_TOKENS = 3_000
 MIN_TOKENS = 500
 # clients cut or refuse longer answers
 MAX_TOKENS = 20_000
@@ -46,6 +48,15 @@ def fenced_lines(lines: Iterable[str]) -> list[str]:
 
 def moment(at: datetime | None) -> str:
     return "never" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def age(at: datetime) -> str:
+    seconds = max(0.0, (datetime.now(UTC) - at).total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600)):
+        if seconds >= length:
+            number = int(seconds // length)
+            return f"{number} {unit}{'s' if number > 1 else ''} ago"
+    return "less than an hour ago"
 
 
 def size(text: str) -> int:

@@ -16,19 +16,24 @@ from forager.crawl.admission import start_crawl, start_refresh
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import crawl_options
 from forager.crawl.report import CrawlReport, crawl_report
+from forager.db.cursor import Page
 from forager.documents import sources
 from forager.documents.diff import diff_generations
-from forager.documents.reader import ReadPage, as_markdown, section_of
+from forager.documents.reader import ReadPage, as_markdown, section_of, sections_of
 from forager.documents.reader import read_page as find_page
 from forager.documents.search import SearchRequest, search
+from forager.documents.source_lookup import find_by_name, summaries_of
 from forager.errors import InvalidInput, NotFound
+from forager.extract.markdown.links import LinkStyle
 from forager.jobs.lifecycle import FINISHED, Status
 from forager.mcp import views
 from forager.mcp.call import Call
+from forager.mcp.passages import passages
 from forager.mcp.text import (
     DEFAULT_TOKENS,
     MAX_TOKENS,
     MIN_TOKENS,
+    SEARCH_TOKENS,
     fenced_lines,
     fitting,
     numbered_lines,
@@ -93,9 +98,9 @@ async def search_docs(
     path: Annotated[PlainText | None, Field(description="Only below this path.")] = None,
     limit: Limit = 8,
     cursor: Cursor = None,
-    max_tokens: MaxTokens = DEFAULT_TOKENS,
+    max_tokens: MaxTokens = SEARCH_TOKENS,
 ) -> str:
-    """Search the crawled documentation; returns sections, best first, with URLs to cite."""
+    """Search the crawled documentation; returns the text of the best sections with URLs to cite."""
     request = SearchRequest(
         query=query,
         source=source,
@@ -110,16 +115,15 @@ async def search_docs(
         call.services.database, request, call.services.engine, call.services.embedder
     )
     first = page.offset + 1
-    hits = [views.hit_lines(number, hit) for number, hit in enumerate(page.items, first)]
-    shown = fitting(hits, max_tokens)
+    sections = await sections_of(call.services.database, [hit.document_id for hit in page.items])
+    shown = passages(page.items, sections, first, max_tokens)
     total = f"{'at least ' if page.capped else ''}{page.total}"
-    lines = [f"Results {first}-{page.offset + len(shown)} of {total}." if shown else "No results."]
+    last = page.offset + len(page.items)
+    lines = [f"Results {first}-{last} of {total}." if shown else "No results."]
     notes = [page.note or "", f"Did you mean {page.suggestion}?" if page.suggestion else ""]
     lines += fenced_lines([*(one_line(note) for note in notes if note), *shown])
     if shown:
-        lines.append("Read one with read_section(url).")
-    if len(shown) < len(hits):
-        lines.append("The rest does not fit: give a larger max_tokens or a smaller limit.")
+        lines.append("Text that is cut or missing: read_section(url).")
     if page.next_cursor:
         lines.append(f'More results: the same call with cursor="{page.next_cursor}"')
     return "\n".join(lines)
@@ -133,9 +137,12 @@ async def read_page(
     generation: Generation = None,
     from_line: FromLine = 1,
     max_tokens: MaxTokens = DEFAULT_TOKENS,
+    absolute_links: bool = False,
 ) -> str:
     """Read a crawled page as markdown; a long one begins with its table of contents."""
-    page = await _page(call, url, _labeled(source, version), generation)
+    page = await _page(
+        call, url, _labeled(source, version), generation, absolute_links=absolute_links
+    )
     lines = numbered_lines(as_markdown(page.sections))
     shown = window(lines, from_line, max_tokens)
     answer = fenced_lines(views.citation(page))
@@ -159,13 +166,16 @@ async def read_section(
     generation: Generation = None,
     from_line: FromLine = 1,
     max_tokens: MaxTokens = DEFAULT_TOKENS,
+    absolute_links: bool = False,
 ) -> str:
     """Read one section of a crawled page, with the sections below it."""
     address, _, anchor = url.partition("#")
     wanted = section or anchor
     if not wanted:
         raise InvalidInput("no section is named", hint="Give `section`, or a URL with #anchor.")
-    page = await _page(call, address, _labeled(source, version), generation)
+    page = await _page(
+        call, address, _labeled(source, version), generation, absolute_links=absolute_links
+    )
     ids = [each for each in page.sections if str(each.id) == wanted]
     found = ids or section_of(page, wanted)
     shown = window(numbered_lines(as_markdown(found)), from_line, max_tokens)
@@ -180,12 +190,26 @@ async def read_section(
     )
 
 
-async def list_sources(call: Call, limit: Limit = 50, cursor: Cursor = None) -> str:
-    """List what was crawled: sources with their versions, pages and freshness."""
-    page = await sources.list_sources(
-        call.services.database, user_id=call.caller.sees_only, cursor=cursor, limit=limit
-    )
-    lines = [*fenced_lines(map(views.source_line, page.items)), *_more(page.next_cursor)]
+async def list_sources(
+    call: Call,
+    name: Annotated[
+        Name | None, Field(description="Name of a library; typos are tolerated.")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> str:
+    """List what was crawled: sources with their versions, contents, pages and freshness."""
+    database, owner = call.services.database, call.caller.sees_only
+    if name is not None:
+        found = await find_by_name(database, name, user_id=owner, limit=limit)
+        page = Page(found, None)
+    else:
+        page = await sources.list_sources(database, user_id=owner, cursor=cursor, limit=limit)
+    about = await summaries_of(database, page.items)
+    listed = [views.source_line(source, about.get(source.id, "")) for source in page.items]
+    lines = [*fenced_lines(listed), *_more(page.next_cursor)]
+    if not lines and name is not None:
+        return "No source has such a name. list_sources() lists all; crawl_site adds one."
     return "\n".join(lines) or "There are no sources yet; crawl_site adds one."
 
 
@@ -202,7 +226,7 @@ async def source_changes(
     max_tokens: MaxTokens = DEFAULT_TOKENS,
 ) -> str:
     """Show what changed in a source: pages added, removed and changed, sections as diffs."""
-    await call.services.get_source(source)
+    source = (await call.services.get_source(source)).id
     old = since_generation
     if since is not None and old is None:
         old = await _generation_at(call, source, since)
@@ -243,15 +267,15 @@ async def crawl_site(
     """
     call.caller.require(Scope.OPERATE)
     name = _labeled(source, version)
-    database, settings = call.services.database, call.services.settings
+    context = call.services.context
     if url is not None:
         given = {"scope": scope, "max_pages": max_pages, "max_depth": max_depth}
         payload = {key: value for key, value in given.items() if value is not None}
         options = crawl_options({"urls": [url], "include": include, "exclude": exclude, **payload})
-        asked = await start_crawl(database, settings, call.caller, options, source=name)
+        asked = await start_crawl(context, options, source=name)
     elif name is not None:
         found = await call.services.get_source(name)
-        asked = await start_refresh(database, settings, call.caller, found)
+        asked = await start_refresh(context, found)
     else:
         raise InvalidInput("there is nothing to crawl", hint="Give `url`, or `source` to refresh.")
     if call.host.crawls is not None and asked.job.status is not Status.PAUSED:
@@ -340,15 +364,16 @@ def _labeled(source: str | None, version: str | None) -> str | None:
 
 
 async def _page(
-    call: Call, url: str, source: str | None, generation: int | None = None
+    call: Call, url: str, source: str | None, generation: int | None, *, absolute_links: bool
 ) -> ReadPage:
-    return await find_page(
+    page = await find_page(
         call.services.database,
         url,
         source_id=source,
         generation=generation,
         user_id=call.caller.sees_only,
     )
+    return page.with_links(LinkStyle.ABSOLUTE if absolute_links else LinkStyle.RELATIVE)
 
 
 def _of_generation(page: ReadPage, generation: int | None) -> str:

@@ -9,29 +9,13 @@ from forager.crawl.report import CrawlReport
 from forager.documents.diff import ChangedPage, Diff
 from forager.documents.generation import Source
 from forager.documents.page import SectionRow
+from forager.documents.publication import publish_hint
 from forager.documents.reader import ReadPage
-from forager.documents.search import Hit
 from forager.mcp.text import fenced_lines, moment, one_line
 from forager.products.price_history import PriceEntry
 from forager.products.product import ListedProduct
 
 MAX_CONTENTS = 200
-
-
-def hit_lines(number: int, hit: Hit) -> str:
-    """A section that was found, with everything needed to read and to cite it."""
-    title = " - ".join(dict.fromkeys(one_line(each) for each in (hit.heading, hit.title) if each))
-    return "\n".join(
-        [
-            f"{number}. {title}",
-            f"   {hit.url}",
-            f"   source {hit.source_id}, generation {hit.generation},"
-            f" fetched {moment(hit.fetched_at)}, section_id {hit.section_id}",
-            f"   {one_line(hit.snippet)}",
-            *([f"   without: {one_line(', '.join(hit.missing))}"] if hit.missing else []),
-            *(f"   also: {one_line(each.heading)} {each.url}" for each in hit.sections),
-        ]
-    )
 
 
 def citation(page: ReadPage) -> list[str]:
@@ -62,8 +46,8 @@ def contents(sections: Sequence[SectionRow]) -> Iterator[str]:
         yield f"({len(sections) - MAX_CONTENTS} more sections)"
 
 
-def source_line(source: Source) -> str:
-    parts = [f"- {source.id}: {source.base_url}"]
+def source_line(source: Source, about: str = "") -> str:
+    parts = [" ".join(filter(None, (f"- {source.id}:", one_line(about), source.base_url)))]
     if source.published_number is None:
         parts.append("nothing published yet")
     else:
@@ -72,7 +56,7 @@ def source_line(source: Source) -> str:
             f" of {moment(source.published_at)}"
         )
     if source.held_back_message is not None:
-        parts.append(one_line(source.held_back_message))
+        parts.append(f"{one_line(source.held_back_message)} ({publish_hint(source.id)})")
     if source.next_refresh_at is not None:
         parts.append(f"next refresh {moment(source.next_refresh_at)}")
     if source.active_job is not None:

@@ -169,7 +169,8 @@ OLDEST_WAITING: LiteralString = """
                (SELECT min(scheduled_at) FROM crawl_tasks WHERE status = 'queued')))::float8
     UNION ALL
     SELECT CASE WHEN topic IN ('crawl', 'parse') THEN 'dispatch'
-                WHEN topic = 'webhooks' THEN 'webhooks' ELSE 'index' END,
+                WHEN topic IN ('webhooks', 'source changes', 'failed jobs') THEN 'webhooks'
+                ELSE 'index' END,
            extract(epoch FROM now() - min(created_at))::float8
       FROM outbox
      WHERE sent_at IS NULL AND given_up_at IS NULL AND (attempts = 0 OR topic = 'webhooks')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -144,11 +145,105 @@ class _Joined:
         return getattr(owner, name)
 
 
+# fields that mean the same in every response; a declaration takes precedence. A response is about
+# a {thing}: the name of its class in words, unless the class says otherwise
+_SHARED = {
+    "all_hold": "The hold on all tasks, if there is one.",
+    "allow_private": "Whether private addresses are allowed.",
+    "anchor": "Anchor of the heading in the page.",
+    "attempt": "Number of the attempt.",
+    "attempts": "Number of attempts so far.",
+    "availability": "Availability, such as `in_stock`.",
+    "base_url": "The first URL of the site.",
+    "brand": "Brand of the product.",
+    "category": "Category path of the product.",
+    "completed_at": "When the {thing} was completed.",
+    "created_at": "When the {thing} was created.",
+    "currency": "Currency, as in ISO 4217.",
+    "depth": "Number of links from a start URL.",
+    "disabled_reason": "Why the {thing} is disabled.",
+    "document": "The page.",
+    "domain": "Name of the domain.",
+    "due": "Number of due tasks.",
+    "duration_ms": "Duration in milliseconds.",
+    "error_kind": "Kind of error, such as `timeout`.",
+    "error_message": "Message of the last error.",
+    "error_type": "Type of error, such as `network`.",
+    "example_url": "URL of the newest error of the group.",
+    "fetched_at": "When the page was fetched.",
+    "field": "Name of the field.",
+    "final_url": "URL after redirects.",
+    "finished_at": "When the attempt ended.",
+    "gtin": "Global trade item number: GTIN, EAN or UPC.",
+    "heading": "Heading of the section.",
+    "held_domains": "Number of domains whose tasks are held.",
+    "held_tasks": "Number of tasks held individually.",
+    "host": "Name of the host.",
+    "http_status": "HTTP status of the response.",
+    "id": "ID of the {thing}.",
+    "job_id": "ID of the job.",
+    "language": "Language of the page.",
+    "last_error": "Message of the last error.",
+    "last_seen": "When the {thing} last reported.",
+    "last_seen_at": "When the product was last seen.",
+    "lease": "Number of the lease; it grows with each claim.",
+    "list_price": "List price before a discount, as text.",
+    "max_retries": "Maximum number of retries.",
+    "name": "Name of the {thing}.",
+    "next_crawl_at": "When the next visit is due.",
+    "number": "Number of the generation.",
+    "occurred_at": "When the {thing} occurred.",
+    "oldest_due": "When the oldest due task became due.",
+    "pages": "Number of pages.",
+    "parser": "Name of the parser.",
+    "parser_version": "Version of the parser.",
+    "pid": "Process ID.",
+    "position": "Position among its siblings, from 0.",
+    "price": "Price, as text.",
+    "price_changed_at": "When the price last changed.",
+    "product_id": "ID of the product.",
+    "progress_percentage": "Share of the known work that is done, in percent.",
+    "proxy_id": "ID of the proxy.",
+    "published_at": "When the {thing} was published.",
+    "requests": "Number of requests.",
+    "retry_count": "Retries so far.",
+    "review_count": "Number of reviews.",
+    "rule": "Name of the rule.",
+    "scope": "Scope of the key.",
+    "seconds": "Duration in seconds.",
+    "section_id": "ID of the section.",
+    "settled_at": "When the outcome was decided.",
+    "sku": "Stock keeping unit of the shop.",
+    "source": "Name of the source.",
+    "stage": "Stage: `download` or `parse`.",
+    "started_at": "When the {thing} started.",
+    "state": "State of the {thing}.",
+    "status": "Status of the {thing}.",
+    "stop_reason": "Why the job stopped.",
+    "task_id": "ID of the task.",
+    "title": "Title of the page.",
+    "total_pending": "Units of work left; for a crawl, URLs.",
+    "unchanged": "Pages that have not changed.",
+    "updated_at": "When the {thing} was last changed.",
+    "url": "URL of the {thing}.",
+    "user_id": "ID of the owner.",
+    "version": "Version of the parser.",
+    "via": "How the URL was found.",
+    "why": "Why the task does not run now.",
+    "worker_id": "ID of the worker.",
+}
+
+
 class ResponseModel(BaseModel):
     """A response, made field by field from the attributes of a value of a service.
 
     A view of a `row`, which is a dataclass, has the fields of the row except the `hidden` ones. It
-    declares only those that differ; `about` describes others whose name does not say all.
+    declares only those that differ; `about` describes the others. Fields that mean the same in
+    every response, such as `created_at`, are described once, in `_SHARED`, with the `thing` that
+    the response is about:
+
+        class Alarm(ResponseModel, row=AlarmRow, thing="alarm", about={"host": "Where it rang."}):
+            state: AlarmState
     """
 
     model_config = ConfigDict(
@@ -163,16 +258,23 @@ class ResponseModel(BaseModel):
         row: type | None = None,
         hidden: Collection[str] = (),
         about: Mapping[str, str] = MappingProxyType({}),
+        thing: str | None = None,
         **options: Any,
     ) -> None:
         super().__init_subclass__(**options)
+        thing = thing or re.sub("(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
+        described = {name: text.format(thing=thing) for name, text in _SHARED.items()}
+        declared = vars(cls).get("__annotations__", {})
+        for name in declared.keys() & described.keys() - vars(cls).keys():
+            setattr(cls, name, Field(description=described[name]))
         if row is not None:
-            declared = vars(cls).get("__annotations__", {})
             aliases = {getattr(vars(cls).get(name), "validation_alias", None) for name in declared}
             shown = {field.name for field in fields(row)} - aliases - set(hidden)
             hints = get_type_hints(row, include_extras=True).items()
             cls.__annotations__ = {
-                name: Annotated[_answered(hint), Field(description=about.get(name))]
+                name: Annotated[
+                    _answered(hint), Field(description=about.get(name, described.get(name)))
+                ]
                 for name, hint in hints
                 if name in shown
             } | declared
@@ -242,4 +344,4 @@ def cut(found: Sequence[Row], offset: int, limit: int) -> Page[Row]:
 class RemovedRow(ResponseModel):
     """What was removed."""
 
-    id: int = Field(description="ID.")
+    id: int

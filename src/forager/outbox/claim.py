@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.db.outages import TRANSIENT_ERRORS
+from forager.errors import LeaseLost
 from forager.outbox import store
 from forager.outbox.message import Failure, Message
 
@@ -41,6 +42,20 @@ class Claim:
             if responses:
                 await store.record_responses(connection, responses)
         self.unsettled.difference_update(taken, (failure.message_id for failure in failures))
+
+    @asynccontextmanager
+    async def settling(self, *messages: Message) -> AsyncIterator[Connection]:
+        """Acknowledge messages in the transaction of their effects, so that these happen once.
+
+        Without arguments, all messages of the claim. Raises an error, which rolls the effects
+        back, if another process has handled one of them.
+        """
+        ids = [message.id for message in messages or self.messages]
+        async with self._database.transaction() as connection:
+            yield connection
+            if await store.delete(connection, ids) < len(ids):
+                raise LeaseLost("messages were handled by another process")
+        self.unsettled.difference_update(ids)
 
 
 @asynccontextmanager

@@ -12,9 +12,9 @@ from forager.db.database import Database
 from forager.logs import get_logger
 from forager.outbox import store
 from forager.processes.identity import StaleHeartbeats, has_died
+from forager.services.report import select_processes
 from forager.services.service import Service
 from forager.services.status import ServiceProcess
-from forager.services.store import select_processes
 from forager.settings import Settings
 
 log = get_logger("outbox")

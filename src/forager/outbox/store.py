@@ -80,9 +80,11 @@ async def claim(
     return sorted(found, key=lambda message: (message.lane, message.id))
 
 
-async def delete(connection: Connection, ids: Sequence[int]) -> None:
-    """Acknowledge messages of which no record is kept."""
-    await connection.execute("DELETE FROM outbox WHERE id = ANY(%s)", (sorted(ids),))
+async def delete(connection: Connection, ids: Sequence[int]) -> int:
+    """Acknowledge messages of which no record is kept; return how many there were."""
+    return await Tuples(connection).affected(
+        "DELETE FROM outbox WHERE id = ANY(%s)", (sorted(ids),)
+    )
 
 
 async def mark_sent(connection: Connection, ids: Sequence[int]) -> None:

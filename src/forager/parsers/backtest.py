@@ -25,7 +25,7 @@ from forager.parsers.reading import Parsed, ReadingPool
 from forager.parsers.registry import BYPASSED, chosen_parser, find, load_parsers
 from forager.products.visit import ParsedPage, ReadOutcome, visit_of
 from forager.settings import Settings
-from forager.tasks.store.archived_pages import ArchivedPage, archived_pages
+from forager.tasks.archived_page import ArchivedPage, archived_pages
 
 MAX_EXAMPLES = 3
 # pages in progress per process, so that no process waits for the archive

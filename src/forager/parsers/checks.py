@@ -6,7 +6,7 @@ from forager.checks import Result, Topic, check, warn
 from forager.db.database import Database
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
-from forager.parsers.store.rollouts import select_bypassed
+from forager.parsers.rollouts import list_bypassed
 from forager.settings import Settings
 
 
@@ -14,7 +14,7 @@ from forager.settings import Settings
     "bypassed_parsers", Topic.WORK, "Pages of a parser that keeps breaking are read generically."
 )
 async def check_bypassed(database: Database, _settings: Settings) -> Result:
-    bypassed = await database.run(select_bypassed)
+    bypassed = await list_bypassed(database)
     if not bypassed:
         return "none"
     return warn(

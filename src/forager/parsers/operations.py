@@ -46,6 +46,8 @@ _ABOUT_PARSER = {
     "week_pages": "Pages of the last 7 days.",
     "week_rate": "Success rate of the last 7 days.",
     "recent_pages": "Pages among the last 100.",
+    "patterns": "URL patterns of the parser.",
+    "origin": "Where the parser comes from.",
 }
 
 
@@ -62,13 +64,15 @@ class Parser(ResponseModel, row=parser_overview.ParserLine, about=_ABOUT_PARSER)
 class BrokenParser(ResponseModel):
     """A plug-in that could not be loaded."""
 
-    origin: str
-    reason: str
+    origin: str = Field(description="Where the plug-in is declared.")
+    reason: str = Field(description="Why the plug-in could not be loaded.")
 
 
 class Parsers(ResponseModel):
-    items: list[Parser] = Field(validation_alias="parsers")
-    broken: list[BrokenParser]
+    items: list[Parser] = Field(
+        description="Installed parsers, one per version.", validation_alias="parsers"
+    )
+    broken: list[BrokenParser] = Field(description="Plug-ins that could not be loaded.")
 
 
 class ParserRate(ResponseModel):
@@ -77,11 +81,11 @@ class ParserRate(ResponseModel):
     domain: str
     parser: str
     version: str
-    role: str
-    recent_pages: int
-    recent_rate: float | None
-    week_pages: int
-    week_rate: float | None
+    role: str = Field(description="`active`, or `canary` for a version that is tried beside it.")
+    recent_pages: int = Field(description="Pages among the last 100.")
+    recent_rate: float | None = Field(description="Success rate of the last 100 pages.")
+    week_pages: int = Field(description="Pages of the last 7 days.")
+    week_rate: float | None = Field(description="Success rate of the last 7 days.")
 
 
 def parse_share(text: str) -> float:
@@ -113,7 +117,15 @@ class RolloutOrder(RequestModel):
     )
 
 
-class Rollout(ResponseModel, row=rollouts.Rollout):
+_ABOUT_ROLLOUT = {
+    "active_version": "The version in use.",
+    "previous_version": "The version before.",
+    "canary_version": "The version on trial.",
+    "canary_share": "Share of tasks on which the canary version is tried.",
+}
+
+
+class Rollout(ResponseModel, row=rollouts.Rollout, about=_ABOUT_ROLLOUT):
     """The rollout state of a parser; workers apply it within seconds."""
 
     missing_on: list[str] = Field(
@@ -121,20 +133,31 @@ class Rollout(ResponseModel, row=rollouts.Rollout):
     )
 
 
-class ReadingError(ResponseModel):
+class ReadingError(ResponseModel, thing="page"):
     url: str
-    message: str
+    message: str = Field(description="Why the page could not be read.")
 
 
 class BacktestVersion(ResponseModel):
     version: str
-    rate: float | None
-    outcomes: dict[str, int]
-    milliseconds_per_page: float | None = Field(validation_alias="milliseconds")
-    errors: list[ReadingError]
+    rate: float | None = Field(description="Share of pages read without a problem.")
+    outcomes: dict[str, int] = Field(description="Numbers by outcome.")
+    milliseconds_per_page: float | None = Field(
+        description="Average time per page in milliseconds.", validation_alias="milliseconds"
+    )
+    errors: list[ReadingError] = Field(description="Pages that the version could not read.")
 
 
-class BacktestExample(ResponseModel, row=tests.Example):
+_ABOUT_BACKTEST_EXAMPLE = {
+    "old": "Value of the older version.",
+    "new": "Value of the newer version.",
+    "kind": "`changed`, `gained` or `lost`.",
+}
+
+
+class BacktestExample(
+    ResponseModel, row=tests.Example, about=_ABOUT_BACKTEST_EXAMPLE, thing="page"
+):
     """A page on which a field was changed, gained or lost."""
 
 
@@ -142,26 +165,27 @@ _ABOUT_BACKTEST_FIELD = {
     "gained": "Pages on which only the new version finds the field.",
     "lost": "Pages on which only the old version finds the field.",
     "equal": "Pages on which the values are equal.",
+    "changed": "Number of changed values.",
 }
 
 
 class BacktestField(ResponseModel, row=tests.FieldReport, about=_ABOUT_BACKTEST_FIELD):
-    examples: list[BacktestExample]
+    examples: list[BacktestExample] = Field(description="Examples of differences.")
 
 
 class BacktestReport(ResponseModel):
     """The new version compared with the old one, field by field."""
 
     parser: str
-    pages: int
+    pages: int = Field(description="Number of pages that both versions parsed.")
     unreadable: int = Field(description="Pages that are no longer in the archive.")
     outcomes_differ: int = Field(
         description="Pages that one version reads and the other does not, or not as well."
     )
     truncated: bool = Field(description="There are more pages than were read.")
-    old: BacktestVersion
-    new: BacktestVersion
-    fields: dict[str, BacktestField]
+    old: BacktestVersion = Field(description="Result of the older version.")
+    new: BacktestVersion = Field(description="Result of the newer version.")
+    fields: dict[str, BacktestField] = Field(description="Results by field.")
 
 
 def _percent(rate: float | None) -> str:

@@ -18,10 +18,10 @@ from forager.events.event import EventKind, NewEvent
 from forager.fetch.domains.service import domains_of
 from forager.parsers.pattern import VersionRate, share
 from forager.parsers.store import rates as store
-from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
+from forager.parsers.store.rates import OLD_RATES, DomainRate, ParseCount, ParserRate
 from forager.settings import Settings
 
-__all__ = ["DomainRate", "ParseCount", "ParserRate", "VersionRate", "share"]
+__all__ = ["OLD_RATES", "DomainRate", "ParseCount", "ParserRate", "VersionRate", "share"]
 
 # suspect pages are not good: a redesign of a shop causes values that violate rules, are rejected,
 # or are supplied by the generic extraction

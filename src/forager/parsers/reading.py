@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import orjson
@@ -60,7 +60,7 @@ class VersionReadings:
 
 
 class ReadingPool:
-    """A page that exceeds a limit fails; its process is replaced."""
+    """A page that exceeds a limit fails; its process is replaced. Processes start with a page."""
 
     def __init__(self, settings: Settings) -> None:
         limits = SandboxLimits.of_pages(settings)
@@ -71,11 +71,6 @@ class ReadingPool:
         self._sandboxes = SandboxPool(MODULE, orjson.dumps(argument), limits)
 
     async def __aenter__(self) -> Self:
-        try:
-            await self._sandboxes.start()
-        except BaseException:  # also a timeout of the caller: nothing else ends the processes
-            await self._sandboxes.close()
-            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -92,7 +87,7 @@ class ReadingPool:
             "content_type": page.content_type,
             "versions": dict(versions),
             "seconds": self._parser_seconds,
-            "place": {"path": page.place.path, "search": page.place.search},
+            "place": asdict(page.place),
         }
         began = time.perf_counter()
         try:

@@ -105,6 +105,11 @@ async def load_plan(database: Database) -> RolloutPlan:
     return RolloutPlan({row.parser: row for row in rows})
 
 
+async def list_bypassed(database: Database) -> list[tuple[str, str]]:
+    """Parsers whose pages are read generically at present, with the reasons."""
+    return await database.run(store.select_bypassed)
+
+
 async def workers_without(
     database: Database, settings: Settings, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -121,14 +121,22 @@ class LeaseMonitor:
         """Whether the lease was not renewed in time."""
         return lease in self._dropped
 
-    async def keep_ticking(self, tick: Callable[[float], Tick] = lambda lag: Tick(lag=lag)) -> None:
-        """Report that the event loop turns. Only from the loop itself, never from a thread."""
+    async def keep_ticking(
+        self,
+        tick: Callable[[float], Tick] = lambda lag: Tick(lag=lag),
+        *,
+        sample: float | None = None,
+    ) -> None:
+        """Report that the event loop turns. Only from the loop itself, never from a thread.
+
+        `sample`: how often its lag is measured, for ticks that need it.
+        """
         lag = 0.0
         while True:
             self._last_tick = local_time()
             self._blamed = None
             self.send(tick(lag))
-            lag = await _longest_delay(TICK_INTERVAL)
+            lag = await _longest_delay(TICK_INTERVAL, sample or TICK_INTERVAL)
 
     def send(self, message: Message) -> None:
         """Send a message. While the supervisor does not read, ticks are left out."""
@@ -225,13 +233,13 @@ class LeaseMonitor:
                 self._forward(message)
 
 
-async def _longest_delay(seconds: float) -> float:
+async def _longest_delay(seconds: float, sample: float) -> float:
     """Wait; the longest time for which the event loop kept a due callback waiting meanwhile."""
     longest, now = 0.0, time.monotonic()
     end = now + seconds
     while now < end:
-        due = now + LAG_SAMPLE
-        await asyncio.sleep(LAG_SAMPLE)
+        due = now + sample
+        await asyncio.sleep(sample)
         now = time.monotonic()
         longest = max(longest, now - due)
     return longest

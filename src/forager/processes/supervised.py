@@ -25,6 +25,7 @@ from forager.settings import Settings
 log = get_logger("processes")
 
 LOOK_INTERVAL = 0.5
+IDLE_LOOK_INTERVAL = 2.0
 # importing takes a second, unless the machine is very busy
 START_LIMIT = 60.0
 # if our own loop stood still for this long, the silence of others means nothing
@@ -88,6 +89,11 @@ class SupervisedProcess:
     def ask_to_stop(self, cause: StopCause) -> None:
         """Ask for the end of all its work, and then its own."""
         self.send(Stop(cause))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its limits are checked often."""
+        return True
 
     def kill(self, reason: str | None = None) -> None:
         """End it and all it started at once, for the reason that the history will state."""
@@ -182,7 +188,8 @@ async def watch_limits(
     """Kill processes that break a limit, until cancelled. Needs no database."""
     last_look = time.monotonic()
     while True:
-        await asyncio.sleep(LOOK_INTERVAL)
+        is_busy = any(process.is_busy for process in processes())
+        await asyncio.sleep(LOOK_INTERVAL if is_busy else IDLE_LOOK_INTERVAL)
         now = time.monotonic()
         for process in processes():
             if now - last_look > OWN_GAP:

@@ -12,6 +12,9 @@ from forager.processes.started import MARK_VARIABLE
 
 _BELOW = "/"
 BROWSER_MODULE = "forager.render.process"
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+# not every kernel is built with these files
+_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 
 
 def mark_below(mark: str) -> str:
@@ -50,42 +53,32 @@ def resident_mb(pid: int) -> float:
 
 
 def _resident(pid: int) -> int:
-    total = 0
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        total = process.memory_info().rss
-        for child in _children(process):
-            if not _is_browser(child):
-                total += _resident(child.pid)
-    return total
+    """In bytes, from /proc: psutil takes 20 times as long, and this is read twice a second."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        children = _children(pid)
+    except (OSError, IndexError):  # it has ended
+        return 0
+    return pages * _PAGE_SIZE + sum(_resident(each) for each in children if not _is_browser(each))
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    """The children of a process, as Linux lists them for each of its threads.
-
-    psutil reads all processes of the machine for this, which takes 10 ms where there are hundreds.
-    """
-    lists = list(Path(f"/proc/{process.pid}/task").glob("*/children"))
-    if not lists:  # another system, or a kernel without these files
-        return process.children()
-    children = []
-    for listed in lists:
+def _children(pid: int) -> list[int]:
+    """The children of a process, as Linux lists them for each of its threads."""
+    if not _LISTS_CHILDREN:
+        with contextlib.suppress(psutil.Error):
+            return [child.pid for child in psutil.Process(pid).children()]
+        return []
+    children: list[str] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that has ended
-            children += listed.read_text(encoding="ascii").split()
-    return [found for pid in children if (found := _process(int(pid))) is not None]
+            children += (thread / "children").read_text(encoding="ascii").split()
+    return [int(child) for child in children]
 
 
-def _process(pid: int) -> psutil.Process | None:
+def _is_browser(pid: int) -> bool:
     try:
-        return psutil.Process(pid)
-    except psutil.NoSuchProcess:
-        return None
-
-
-def _is_browser(process: psutil.Process) -> bool:
-    try:
-        return BROWSER_MODULE in process.cmdline()
-    except psutil.Error:
+        return BROWSER_MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
         return False
 
 

@@ -15,12 +15,13 @@ from forager.operations.models import (
     RequestModel,
     ResponseModel,
     RowId,
+    Time,
     example,
     listed,
 )
-from forager.operations.operation import Context, Group
+from forager.operations.operation import Context, Group, Scope
+from forager.products import alert_preview, product
 from forager.products import alerts as service
-from forager.products import product
 from forager.products.alerts import AlertKind, NewAlert
 
 alerts = Group(
@@ -30,12 +31,17 @@ alerts = Group(
 )
 
 
-class AlertRule(ResponseModel, row=product.AlertRule):
+class AlertRule(
+    ResponseModel,
+    row=product.AlertRule,
+    about={"product_url": "URL of the product; null: any product."},
+):
     """A condition on new offers, of one product or of a selection."""
 
-    kind: AlertKind
-    percent: Amount | None = Field(description="Minimum drop in percent.")
-    amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
+    kind: AlertKind = Field(description="The condition, such as a price below an amount.")
+    percent: Amount | None = Field(description="Minimum change in percent.")
+    amount: Amount | None = Field(description="Prices below, or above, trigger the rule.")
+    last_triggered_at: Time | None = Field(description="When it last triggered; null: never.")
     currency: str | None = Field(description="Only prices in this currency.")
     days: int | None = Field(description="Number of days to compare with.")
     selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
@@ -53,10 +59,10 @@ class AlertOrder(RequestModel):
 
     kind: AlertKind = Field(description="What triggers the rule.")
     percent: Decimal | None = Field(
-        default=None, description="For `price_drop`: minimum drop in percent."
+        default=None, description="For `price_drop` and `price_rise`: minimum change in percent."
     )
     amount: Decimal | None = Field(
-        default=None, description="For `price_below`: prices below this amount trigger the rule."
+        default=None, description="For `price_below` and `price_above`: the limit."
     )
     currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
         default=None, description="Only prices in this currency."
@@ -64,7 +70,7 @@ class AlertOrder(RequestModel):
     days: int | None = Field(
         default=None,
         description="For `new_low`: compare with the prices of this many days. For `price_drop`:"
-        " compare with their highest price instead of the last one.",
+        " compare with their highest price instead of the last one; for `price_rise`, the lowest.",
     )
     product: _Named = Field(default=None, description="ID or URL of one product.")
     domain: _Named = Field(default=None, description="Only products of this domain.")
@@ -82,6 +88,7 @@ class AlertOrder(RequestModel):
 
 RULE_COLUMNS = {
     "ID>": "id", "CONDITION": "condition", "PRODUCTS…": "scope", "CREATED": "created_at",
+    "LAST TRIGGERED": "last_triggered_at",
 }  # fmt: skip
 
 
@@ -107,6 +114,77 @@ async def list_alerts(context: Context, paging: Paging) -> Listed[AlertRule]:
 async def add_alert(context: Context, order: AlertOrder) -> AlertRule:
     """Add an alert rule: offers that meet it from now on are `product.alert` events."""
     return AlertRule.of(await service.add_alert(context.database, order.new()))
+
+
+class AlertChanges(RequestModel):
+    """New values of a rule; its kind and its products stay."""
+
+    model_config = example(percent="10")
+
+    percent: Decimal | None = Field(default=None, description="Minimum change in percent.")
+    amount: Decimal | None = Field(default=None, description="The limit of a price.")
+    currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
+        default=None, description="Only prices in this currency."
+    )
+    days: int | None = Field(default=None, description="Number of days to compare with.")
+
+
+@alerts.operation(
+    "set",
+    "PATCH /alerts/{rule_id}",
+    done="changed alert rule {id}: {condition}, {scope}",
+    button="Save",
+)
+async def change_alert(
+    context: Context,
+    rule_id: Annotated[RowId, Field(description="ID of the alert rule.")],
+    order: AlertChanges,
+) -> AlertRule:
+    """Change the values of an alert rule."""
+    changes = order.model_dump(exclude_unset=True)
+    return AlertRule.of(await service.change_alert(context.database, rule_id, changes))
+
+
+class WouldTrigger(ResponseModel, row=alert_preview.WouldTrigger, about={
+    "old": "Price before.", "new": "Price that would have triggered the rule.",
+    "recorded_at": "When the price was recorded.",
+}):  # fmt: skip
+    """A recorded price that would have triggered a rule."""
+
+
+class AlertPreview(ResponseModel, row=alert_preview.AlertPreview, about={
+    "times": "How often the rule would have triggered.",
+    "products": "Products that would have triggered it.",
+    "days": "Days that were replayed.",
+    "is_complete": "False: too many products match, and only the first ones were replayed.",
+}):  # fmt: skip
+    """What a rule would have done with the recorded prices."""
+
+    examples: list[WouldTrigger] = Field(description="The latest ones.")
+
+
+class PreviewOrder(AlertOrder):
+    """A rule to replay, without adding it."""
+
+    last: Annotated[int, Field(ge=1, le=3650)] = Field(
+        default=30, description="Number of days to replay."
+    )
+
+    def new(self) -> NewAlert:
+        return NewAlert(**self.model_dump(exclude={"last"}))
+
+
+@alerts.operation(
+    "preview",
+    "POST /alerts/preview",
+    scope=Scope.READ,
+    arguments=("kind",),
+    done="would have triggered {times} times in {days} days, for {products} products",
+)
+async def preview_alert(context: Context, order: PreviewOrder) -> AlertPreview:
+    """Show how often an alert rule would have triggered with the recorded prices."""
+    found = await alert_preview.preview_alert(context.database, order.new(), days=order.last)
+    return AlertPreview.of(found)
 
 
 @alerts.operation(

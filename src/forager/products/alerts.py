@@ -7,17 +7,16 @@ triggers when its condition holds now and did not hold before: once per crossing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
-from forager.extract.product.product import Availability
 from forager.hints import Hint, action
+from forager.products.alert_conditions import NO_RIVALS, AlertKind, crosses
 from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.plausibility import Offer
@@ -27,28 +26,28 @@ from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists
 from forager.products.store.alerts import OfferKey, PastOffer
+from forager.products.store.offers import Rivals, select_rivals
+
+__all__ = ["AlertKind"]
 
 # each is evaluated with every changed offer
 MAX_SELECTIONS = 1_000
 _STEP = Decimal("0.001")
-_IN_STOCK = frozenset([Availability.IN_STOCK, Availability.LIMITED])
-
-
-class AlertKind(StrEnum):
-    PRICE_DROP = "price_drop"
-    PRICE_BELOW = "price_below"
-    NEW_LOW = "new_low"
-    BACK_IN_STOCK = "back_in_stock"
 
 
 # the values that a kind requires, and those that it may have
 _REQUIRED = {
-    AlertKind.PRICE_DROP: "percent", AlertKind.PRICE_BELOW: "amount", AlertKind.NEW_LOW: "days",
+    AlertKind.PRICE_DROP: "percent", AlertKind.PRICE_RISE: "percent",
+    AlertKind.PRICE_BELOW: "amount", AlertKind.PRICE_ABOVE: "amount", AlertKind.NEW_LOW: "days",
 }  # fmt: skip
 _OPTIONAL = {
     AlertKind.PRICE_DROP: {"days", "currency"},
+    AlertKind.PRICE_RISE: {"days", "currency"},
     AlertKind.PRICE_BELOW: {"currency"},
+    AlertKind.PRICE_ABOVE: {"currency"},
     AlertKind.NEW_LOW: {"currency"},
+    AlertKind.BEST_OFFER: {"currency"},
+    AlertKind.UNDERCUT: {"currency"},
 }
 
 
@@ -56,7 +55,8 @@ _OPTIONAL = {
 class NewAlert:
     """A rule to add, for one product or for all that match the other fields.
 
-    `days` of a price drop: compare with the highest price of these days, not with the last price.
+    `days` of a price drop or rise: compare with the highest or lowest price of these days, not with
+    the last price.
     """
 
     kind: AlertKind
@@ -72,16 +72,17 @@ class NewAlert:
     gtin: str | None = None
 
 
+VALUES = ("percent", "amount", "currency", "days")
 SELECTION = ("domain", "brand", "category", "gtin")
 
 
 async def add_alert(database: Database, new: NewAlert) -> AlertRule:
     """Add a rule; it applies to changes from now on."""
-    new = _checked(new)
+    new = checked_alert(new)
     async with database.transaction() as connection:
         product_id = None if new.product is None else await find_product(connection, new.product)
-        filters = await resolved(connection, Filters(**_selection(new)))
-        selection = {name: getattr(filters, name) for name in _selection(new)}
+        filters = await resolved(connection, Filters(**selection_of(new)))
+        selection = {name: getattr(filters, name) for name in selection_of(new)}
         if product_id is None and await store.count_selections(connection) >= MAX_SELECTIONS:
             raise NotAllowed(
                 f"there are {MAX_SELECTIONS:,} rules for more than one product already",
@@ -104,6 +105,17 @@ async def list_alerts(
     return page_of(found, limit, lambda rule: rule.id)
 
 
+async def change_alert(database: Database, rule_id: int, changes: Mapping[str, Any]) -> AlertRule:
+    """Change the values of a rule; its products and its kind stay."""
+    async with database.transaction() as connection:
+        rule = await _existing(connection, rule_id)
+        old = {name: getattr(rule, name) for name in VALUES}
+        new = checked_alert(NewAlert(AlertKind(rule.kind), **{**old, **changes}))
+        if not await store.update_rule(connection, rule_id, {n: getattr(new, n) for n in VALUES}):
+            raise AlreadyThere("the same alert rule exists already")
+        return await _existing(connection, rule_id)
+
+
 async def delete_alert(database: Database, rule_id: int) -> AlertRule:
     async with database.transaction() as connection:
         rule = await _existing(connection, rule_id)
@@ -121,12 +133,12 @@ async def _existing(connection: Connection, rule_id: int) -> AlertRule:
     return rule
 
 
-def _checked(new: NewAlert) -> NewAlert:
+def checked_alert(new: NewAlert) -> NewAlert:
     required = _REQUIRED.get(new.kind)
     if required is not None and getattr(new, required) is None:
         raise InvalidInput(f"a {new.kind} rule needs `{required}`")
     allowed = {required, *_OPTIONAL.get(new.kind, ())}
-    for name in ("percent", "amount", "days", "currency"):
+    for name in VALUES:
         if getattr(new, name) is not None and name not in allowed:
             raise InvalidInput(f"a {new.kind} rule has no `{name}`")
     if new.percent is not None:
@@ -138,7 +150,7 @@ def _checked(new: NewAlert) -> NewAlert:
     currency = None if new.currency is None else new.currency.strip().upper()
     if currency is not None and not re.fullmatch("[A-Z]{3}", currency):
         raise InvalidInput(f"{currency[:20]!r} is not a currency", hint="For example EUR.")
-    if new.product is not None and _selection(new):
+    if new.product is not None and selection_of(new):
         raise InvalidInput(
             "a rule is for one product or for a selection",
             hint=f"Give `product`, or any of {', '.join(SELECTION)}.",
@@ -151,7 +163,7 @@ def _check_range(name: str, value: Decimal, low: Decimal, high: Decimal) -> None
         raise InvalidInput(f"`{name}` must be from {low} to {high}, not {value}")
 
 
-def _selection(new: NewAlert) -> dict[str, Any]:
+def selection_of(new: NewAlert) -> dict[str, Any]:
     return {name: getattr(new, name) for name in SELECTION if getattr(new, name) is not None}
 
 
@@ -168,46 +180,44 @@ async def triggered_alerts(
         return []
     days = sorted({rule.days for rule in rules if rule.days is not None})
     past = await store.select_past_offers(connection, offers, days)
+    rivals = await _rivals(connection, {rule.kind for rule in rules}, ids)
     spans = {length: place for place, length in enumerate(days)}
     triggered: list[tuple[int, dict[str, Any]]] = []
+    fired: list[int] = []
     for rule in rules:
         place = None if rule.days is None else spans[rule.days]
         crossed = [
             key for key, offer in offers.items()
-            if rule.product_id in (None, key[0]) and _crosses(rule, offer, past[key], place)
+            if rule.product_id in (None, key[0])
+            # variants have no other offers
+            and crosses(rule, offer, past[key], place,
+                        rivals.get(key[0], NO_RIVALS) if key[1] is None else NO_RIVALS)
         ]  # fmt: skip
-        selected = set(await _selected(connection, rule, [product_id for product_id, _ in crossed]))
+        selected = set(
+            await selected_products(connection, rule, [product_id for product_id, _ in crossed])
+        )
         triggered += [
             (key[0], _payload(rule, offers[key], past[key]))
             for key in crossed
             if key[0] in selected
         ]
+        if selected:
+            fired.append(rule.id)
+    if fired:
+        await store.mark_triggered(connection, fired)
     return triggered
 
 
-def _crosses(rule: AlertRule, new: Offer, past: PastOffer, place: int | None) -> bool:
-    """Whether the condition holds for the new offer and did not hold for the last known one."""
-    if rule.kind == AlertKind.BACK_IN_STOCK:
-        was_gone = past.availability is not None and past.availability not in _IN_STOCK
-        return was_gone and new.availability in _IN_STOCK
-    if new.price is None or rule.currency not in (None, new.currency):
-        return False
-    if rule.kind == AlertKind.PRICE_BELOW:
-        assert rule.amount is not None
-        return new.price < rule.amount and (past.price is None or past.price >= rule.amount)
-    if past.price is None:
-        return False
-    if rule.kind == AlertKind.NEW_LOW:
-        assert place is not None
-        lowest = past.lowest[place]
-        return new.price < past.price and (lowest is None or new.price < lowest)
-    assert rule.percent is not None
-    reference = (past.highest[place] if place is not None else None) or past.price
-    limit = reference * (1 - rule.percent / 100)
-    return new.price <= limit < past.price
+async def _rivals(
+    connection: Connection, kinds: Set[str], product_ids: Sequence[int]
+) -> Mapping[int, Rivals]:
+    """Prices of other offers, and the own prices, if rules compare with them."""
+    if not kinds & {AlertKind.BEST_OFFER, AlertKind.UNDERCUT}:
+        return {}
+    return await select_rivals(connection, product_ids)
 
 
-async def _selected(
+async def selected_products(
     connection: Connection, rule: AlertRule, product_ids: Sequence[int]
 ) -> Iterable[int]:
     if not product_ids or not rule.selection:

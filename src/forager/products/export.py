@@ -167,7 +167,7 @@ def _offer_row(product: ListedProduct, other: ListedProduct, matched_by: str) ->
 
 
 def _plain(source: ListedProduct | PriceEntry) -> Row:
-    return {name: getattr(source, name) for name in source.__slots__}
+    return {each.name: getattr(source, each.name) for each in fields(source)}
 
 
 def _named(product: ListedProduct) -> Row:

@@ -28,6 +28,16 @@ class ProductOrder(StrEnum):
     DEAREST = "dearest"
 
 
+class PriceDirection(StrEnum):
+    DROPS = "drops"
+    RISES = "rises"
+
+
+class PriceMeasure(StrEnum):
+    PERCENT = "percent"
+    AMOUNT = "amount"
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Conditions on products; those that are None or empty do not apply."""

@@ -10,10 +10,12 @@ from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalize
 from forager.hints import Hint, action
 from forager.images.files import open_image_files
-from forager.images.store import images as image_store
-from forager.images.store.images import StoredImage
+from forager.images.writer import StoredImage, select_stored, select_thumbnails
 from forager.products.store import products as store
+from forager.products.store.products import select_attempts
 from forager.settings import Settings
+
+__all__ = ["select_attempts"]
 
 _LARGEST_ID = 2**63 - 1
 
@@ -54,7 +56,7 @@ def unknown_product(which: str) -> NotFound:
 
 async def find_image(database: Database, product_id: int, position: int) -> StoredImage:
     """A stored image of a product by its position."""
-    found = await database.run(image_store.select_stored, product_id, position)
+    found = await database.run(select_stored, product_id, position)
     if found is None:
         raise NotFound(
             f"there is no stored image {position} of product {product_id}",
@@ -64,7 +66,7 @@ async def find_image(database: Database, product_id: int, position: int) -> Stor
 
 
 async def thumbnails(database: Database, product_ids: Sequence[int]) -> dict[int, int]:
-    return await database.run(image_store.select_thumbnails, product_ids)
+    return await database.run(select_thumbnails, product_ids)
 
 
 async def read_image(settings: Settings, image: StoredImage) -> bytes:

@@ -31,9 +31,13 @@ class Product(ResponseModel, row=product.ListedProduct, about=_ABOUT_PRODUCT):
     """A product as lists show it. Texts are as the shop has them, amounts are texts."""
 
     currency: str | None = Field(description="ISO 4217; null where the page does not say.")
-    availability: str | None = Field(examples=["in_stock"])
+    availability: str | None = Field(
+        description="Availability, such as `in_stock`.", examples=["in_stock"]
+    )
     rating: Amount | None = Field(description="0 to 5.")
-    category: str | None = Field(examples=["Home > Lighting"])
+    category: str | None = Field(
+        description="Category path of the product.", examples=["Home > Lighting"]
+    )
     problems: int = Field(description="Number of fields that broke a rule.")
     updated_at: Time = Field(description="When its content last changed.")
 
@@ -86,7 +90,7 @@ class ProductQuery(BaseModel):
 class ProductList(ResponseModel):
     """A part of a list, or of what a search has found."""
 
-    items: list[Product]
+    items: list[Product] = Field(description="The products of this page.")
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page.")
     capped: bool = Field(description="Too many products match, so only some were ranked.")
     note: str | None = Field(description="A note about the query, to show to the user.")
@@ -96,7 +100,9 @@ class FieldEvidence(ResponseModel):
     """Why a field has its value."""
 
     confidence: float = Field(description="0 to 1.")
-    origin: str | None = Field(examples=["json-ld:Product"])
+    origin: str | None = Field(
+        description="Where the value was found.", examples=["json-ld:Product"]
+    )
     place: str | None = Field(
         default=None,
         description="Path of the element that shows the price stated by structured data.",
@@ -104,11 +110,39 @@ class FieldEvidence(ResponseModel):
     )
 
 
-class ProductProblem(ResponseModel, row=validation.FieldViolation, hidden=("unconfirmed",)):
+_ABOUT_PRODUCT_PROBLEM = {
+    "severity": "Severity of the problem.",
+    "message": "How the value breaks the rule.",
+}
+
+
+class ProductProblem(
+    ResponseModel,
+    row=validation.FieldViolation,
+    hidden=("unconfirmed",),
+    about=_ABOUT_PRODUCT_PROBLEM,
+):
     """One rule that a field breaks; what an error or a doubt is about was not taken over."""
 
 
-class ProductImage(ResponseModel, row=product.ImageRecord, hidden=("path",)):
+_ABOUT_PRODUCT_IMAGE = {
+    "type": "Type of image.",
+    "alt_text": "Alternative text of the image.",
+    "status": "State of the download: `pending`, `stored`, `refused` or `failed`.",
+    "problem": "Why the image was not stored.",
+    "width": "Width in pixels.",
+    "height": "Height in pixels.",
+    "file_size": "Size of the stored file in bytes.",
+}
+
+
+class ProductImage(
+    ResponseModel,
+    row=product.ImageRecord,
+    hidden=("path",),
+    about=_ABOUT_PRODUCT_IMAGE,
+    thing="image",
+):
     """One image, and what became of it."""
 
     file: str | None = Field(
@@ -124,28 +158,46 @@ class ProductImage(ResponseModel, row=product.ImageRecord, hidden=("path",)):
 class PriceSpan(ResponseModel):
     """Its prices in the present currency."""
 
-    changes: int
-    lowest: Amount | None
-    highest: Amount | None
-    first: Amount | None
-    since: Time | None
+    changes: int = Field(description="Number of price changes.")
+    lowest: Amount | None = Field(description="Lowest price.")
+    highest: Amount | None = Field(description="Highest price.")
+    first: Amount | None = Field(description="First price.")
+    since: Time | None = Field(description="Start of the history.")
 
 
 _OF_WORKER = ("attempt", "proxy_id", "worker_id", "started_at", "size")
 
 
-class Visit(ResponseModel, row=product.AttemptRecord, hidden=_OF_WORKER):
+class Visit(
+    ResponseModel,
+    row=product.AttemptRecord,
+    hidden=_OF_WORKER,
+    about={
+        "outcome": "Result of the attempt, such as `ok`, `unchanged`, `retry` or `failed`.",
+        "error_message": "Why the attempt failed; null: it did not.",
+    },
+):
     """One attempt to fetch or to read the page."""
 
 
-class Extraction(ResponseModel, row=product.ExtractionRecord):
+_ABOUT_EXTRACTION = {
+    "confidence": "Confidence from 0 to 1.",
+    "role": "`active`, or `canary` for a version that is tried beside it.",
+    "outcome": "`ok`, `suspect` (stored but flagged), `incomplete` (no product) or `failed`.",
+    "error_message": "Why the parser failed; null: it did not.",
+}
+
+
+class Extraction(ResponseModel, row=product.ExtractionRecord, about=_ABOUT_EXTRACTION):
     """What one version of a parser made of one page."""
 
-    problems: list[ProductProblem]
+    problems: list[ProductProblem] = Field(description="Rules that the data breaks.")
     archive: str | None = Field(description="Reference to the page in the archive.")
 
 
-class ShownInstead(ResponseModel, row=replacements.Replacement, hidden=("product_id",)):
+class ShownInstead(
+    ResponseModel, row=replacements.Replacement, hidden=("product_id",), thing="product"
+):
     """Another product that the page of a known product shows."""
 
     visits: int = Field(description="Visits in a row that showed it.")
@@ -157,14 +209,22 @@ _ABOUT_PRODUCT_DETAIL = {
     "gtin": "GTIN, EAN or UPC.",
     "currency": "As in ISO 4217.",
     "rating": "From 0 to 5.",
+    "description": "Description of the product.",
+    "variants": "Variants of the product.",
+    "metadata": "Further data from the page.",
+    "task_status": "Status of its task.",
+    "task_hold": "The hold on its task, if there is one.",
+    "task_error": "Last error of its task.",
 }
 
 
-class ProductDetail(ResponseModel, row=product.ProductRecord, about=_ABOUT_PRODUCT_DETAIL):
+class ProductDetail(
+    ResponseModel, row=product.ProductRecord, about=_ABOUT_PRODUCT_DETAIL, thing="product"
+):
     """Everything that is known of a product; the newest visits first."""
 
     evidence: dict[str, FieldEvidence] = Field(description="By field: confidence and origin.")
-    problems: list[ProductProblem]
+    problems: list[ProductProblem] = Field(description="Rules that the data breaks.")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its task."
     )
@@ -172,10 +232,12 @@ class ProductDetail(ResponseModel, row=product.ProductRecord, about=_ABOUT_PRODU
     replacement: ShownInstead | None = Field(
         description="The other product that its page shows now; its last price is kept."
     )
-    images: list[ProductImage]
-    history: PriceSpan
-    attempts: list[Visit]
-    extractions: list[Extraction]
+    images: list[ProductImage] = Field(description="Images of the product.")
+    history: PriceSpan = Field(description="Price history.")
+    attempts: list[Visit] = Field(description="The latest attempts to fetch or parse the page.")
+    extractions: list[Extraction] = Field(
+        description="What parsers read from the page, newest first."
+    )
 
     @classmethod
     def build(cls, details: values.ProductDetails) -> ProductDetail:
@@ -183,13 +245,23 @@ class ProductDetail(ResponseModel, row=product.ProductRecord, about=_ABOUT_PRODU
         return cls.of(details.product, details, images=images)
 
 
-class PriceChange(ResponseModel, row=PriceEntry, hidden=("id", "product_id")):
+class PriceChange(
+    ResponseModel,
+    row=PriceEntry,
+    hidden=("id", "product_id"),
+    about={
+        "recorded_at": "When the price was recorded, or first seen.",
+        "standing": "`recorded`; if withheld: `open`, `confirmed`, `not_confirmed` or `wrong`.",
+        "reason": "Why the price was withheld.",
+        "visits": "Visits in a row that showed the withheld price.",
+    },
+):
     """An offer from one moment on."""
 
     percent: float | None = Field(description="Change since the last known price.")
 
 
-class PriceMove(ResponseModel):
+class PriceMove(ResponseModel, thing="product"):
     """A product whose price differs from the one at a time."""
 
     product_id: int
@@ -199,6 +271,7 @@ class PriceMove(ResponseModel):
     old_price: Amount = Field(description="Price at that time, or the first one since.")
     price: Amount
     currency: str | None
+    amount: Amount = Field(description="Change in the currency; negative: a drop.")
     percent: float = Field(description="Change in percent.")
     availability: str | None
     price_changed_at: Time | None
@@ -207,10 +280,16 @@ class PriceMove(ResponseModel):
 class PriceMoves(ResponseModel):
     """The largest price changes."""
 
-    items: list[PriceMove]
+    items: list[PriceMove] = Field(description="Price changes, the largest first.")
 
 
-class Replacement(ResponseModel, row=replacements.ListedReplacement):
+_ABOUT_REPLACEMENT = {
+    "product_url": "URL of the known product.",
+    "product_name": "Name of the known product.",
+}
+
+
+class Replacement(ResponseModel, row=replacements.ListedReplacement, about=_ABOUT_REPLACEMENT):
     """A known product, and the other product that its page shows now."""
 
     name: str = Field(description="Name of the product that the page shows now.")
@@ -219,7 +298,7 @@ class Replacement(ResponseModel, row=replacements.ListedReplacement):
     first_seen_at: Time = Field(description="Since when the page does not show the product.")
 
 
-class ShopOffer(ResponseModel, row=offers.ShopOffer):
+class ShopOffer(ResponseModel, row=offers.ShopOffer, thing="product"):
     """One offer of an article."""
 
     matched_by: str | None = Field(
@@ -231,41 +310,41 @@ class ShopOffer(ResponseModel, row=offers.ShopOffer):
 class ShopOffers(ResponseModel):
     """Offers of one article in all shops."""
 
-    items: list[ShopOffer]
+    items: list[ShopOffer] = Field(description="Offers of the shops.")
 
 
 class ProductCounts(ResponseModel):
-    products: int
-    priced: int
-    with_problems: int
-    domains: int
+    products: int = Field(description="Number of products.")
+    priced: int = Field(description="Products with a price.")
+    with_problems: int = Field(description="Products that break a rule.")
+    domains: int = Field(description="Number of domains.")
     added_today: int = Field(description="In the last 24 hours.")
-    changed_today: int
-    price_changes_today: int
-    unseen_for_a_week: int
+    changed_today: int = Field(description="Products whose content changed in 24 hours.")
+    price_changes_today: int = Field(description="Price changes in 24 hours.")
+    unseen_for_a_week: int = Field(description="Products not seen for a week.")
 
 
 class ValueCount(ResponseModel):
     """How many products have a value; null: they have none."""
 
-    value: str | None
-    products: int
+    value: str | None = Field(description="The value; null: none.")
+    products: int = Field(description="Number of products.")
 
 
 class RuleCount(ResponseModel):
     field: str
     rule: str
-    products: int
+    products: int = Field(description="Number of products that break the rule.")
 
 
 class ProductStats(ResponseModel):
     """Numbers about all products; the most frequent first."""
 
-    counts: ProductCounts
-    availability: list[ValueCount]
-    currencies: list[ValueCount]
-    largest_domains: list[ValueCount]
-    problems: list[RuleCount]
+    counts: ProductCounts = Field(description="Numbers of products.")
+    availability: list[ValueCount] = Field(description="Products by availability.")
+    currencies: list[ValueCount] = Field(description="Products by currency.")
+    largest_domains: list[ValueCount] = Field(description="Domains with the most products.")
+    problems: list[RuleCount] = Field(description="Products by broken rule.")
 
     @classmethod
     def build(cls, stats: values.Stats) -> ProductStats:
@@ -278,7 +357,13 @@ class ProductStats(ResponseModel):
         )
 
 
-class CheckFinding(ResponseModel, row=checks.Finding):
+_ABOUT_CHECK_FINDING = {
+    "check": "Name of the check.",
+    "count": "Number of rows or files with the problem.",
+}
+
+
+class CheckFinding(ResponseModel, row=checks.Finding, about=_ABOUT_CHECK_FINDING):
     """The result of a check."""
 
     level: checks.Level = Field(description="`fail`: data is wrong or work stops; `warn`: it may.")
@@ -286,10 +371,16 @@ class CheckFinding(ResponseModel, row=checks.Finding):
     topic: checks.Topic = Field(description="What the check examines.")
     impact: str | None = Field(description="Why a problem matters.")
     next_step: str | None = Field(description="What to do about a problem.")
-    examples: list[int | str]
+    examples: list[int | str] = Field(description="Examples, as IDs or names.")
 
 
-class CheckReport(ResponseModel, row=checks.Report):
+_ABOUT_CHECK_REPORT = {
+    "checks": "Results of the checks.",
+    "at": "When the checks ran.",
+}
+
+
+class CheckReport(ResponseModel, row=checks.Report, about=_ABOUT_CHECK_REPORT):
     """The problems that checks found."""
 
     ok: bool = Field(description="Whether no check failed.")

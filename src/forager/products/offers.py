@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 
@@ -17,6 +17,9 @@ from forager.products.price_history import percent
 from forager.products.product import ListedProduct
 from forager.products.store import lists
 from forager.products.store import offers as store
+from forager.products.store.offers import select_offer_tasks
+
+__all__ = ["select_offer_tasks"]
 
 MAX_OFFERS = 200
 
@@ -96,7 +99,7 @@ def _cheapest(products: Iterable[ListedProduct]) -> dict[str | None, Decimal]:
 def _offer(
     product: ListedProduct, matched_by: str | None, cheapest: dict[str | None, Decimal]
 ) -> ShopOffer:
-    shared = {*ShopOffer.__slots__} & {*ListedProduct.__slots__}
+    shared = {each.name for each in fields(ShopOffer)} & {each.name for each in fields(product)}
     return ShopOffer(
         product_id=product.id,
         matched_by=matched_by,

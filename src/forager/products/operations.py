@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import Field
 
+from forager.amounts import amount_text
 from forager.errors import InvalidInput
 from forager.extract.product.wording import gtin_of
 from forager.hints import Hint, action
 from forager.operations.fields import FoundBy
-from forager.operations.models import Limit, Listed, Moment, Paging, PlainText, RowId, listed
+from forager.operations.models import (
+    Amount,
+    Limit,
+    Listed,
+    Moment,
+    Paging,
+    PlainText,
+    RequestModel,
+    ResponseModel,
+    RowId,
+    example,
+    listed,
+)
 from forager.operations.operation import Context, Group
-from forager.products import models, service
-from forager.products.filters import ProductOrder
+from forager.products import models, service, withheld
+from forager.products.filters import PriceDirection, PriceMeasure, ProductOrder
 from forager.products.lookup import find_product
 from forager.products.models import ProductQuery
 from forager.products.offers import compare_offers
@@ -44,6 +58,10 @@ Sorted = Annotated[ProductOrder, Field(description="Newest first by default. Not
 VARIANT = "Only this variant, by SKU, GTIN, URL or name."
 Variant = Annotated[PlainText, Field(min_length=1, max_length=200, description=VARIANT)]
 Since = Annotated[Moment, Field(description="Only changes since this time, UTC without a zone.")]
+Direction = Annotated[PriceDirection, Field(description="Only price drops, or only rises.")]
+Measure = Annotated[
+    PriceMeasure, Field(description="Order by percent, or by amount in any currency.")
+]
 FILTER_FLAGS = {"has_problems": "--problems/--no-problems", "not_seen_since": "--not-seen-for"}
 
 
@@ -78,11 +96,18 @@ async def stats(context: Context) -> models.ProductStats:
     none="No price has changed since then.",
 )
 async def changes(
-    context: Context, wanted: ProductQuery, since: Since | None = None, limit: Limit = 20
+    context: Context,
+    wanted: ProductQuery,
+    since: Since | None = None,
+    direction: Direction | None = None,
+    by: Measure = PriceMeasure.PERCENT,
+    limit: Limit = 20,
 ) -> models.PriceMoves:
-    """List the largest price changes in percent since a given time, by default of 7 days."""
+    """List the largest price changes since a given time, by default of 7 days."""
     start = since or datetime.now(UTC) - timedelta(days=7)
-    found = await largest_changes(context.database, start, wanted.filters(), limit=limit)
+    found = await largest_changes(
+        context.database, start, wanted.filters(), direction=direction, by=by, limit=limit
+    )
     return models.PriceMoves(items=[models.PriceMove.of(each) for each in found])
 
 
@@ -147,11 +172,56 @@ async def history(
     variant: Variant | None = None,
     since: Since | None = None,
 ) -> Listed[models.PriceChange]:
-    """Show the price history of a product, newest change first."""
+    """Show the price history of a product, newest first, with prices that were withheld."""
     page = await price_history(
-        context.database, str(product_id), variant=variant, since=since, **paging
+        context.database, str(product_id), variant=variant, withheld=True, since=since, **paging
     )
     return listed(page, models.PriceChange.of)
+
+
+class RejectedPrice(ResponseModel):
+    """A price that was marked as wrong."""
+
+    entries: int = Field(description="Entries of the history that were removed.")
+
+
+class AllowedPrice(ResponseModel):
+    """A price that may be stored again."""
+
+    product_id: int = Field(description="ID of the product.")
+    price: Amount = Field(description="The price.")
+
+
+class SeenPrice(RequestModel):
+    """A price of a product, in any currency."""
+
+    model_config = example(price="49.90")
+
+    price: Decimal = Field(gt=0, lt=10**10, allow_inf_nan=False, description="The price.")
+
+
+@products.operation(
+    "reject",
+    "POST /products/{product_id}/reject",
+    arguments=("price",),
+    done="{entries} entries left the history; the price is not stored again",
+)
+async def reject(context: Context, product_id: ProductId, order: SeenPrice) -> RejectedPrice:
+    """Mark a price as wrong: it leaves the history, and is not stored when it is seen again."""
+    found = await withheld.reject_price(context.database, str(product_id), order.price)
+    return RejectedPrice(entries=found)
+
+
+@products.operation(
+    "allow",
+    "POST /products/{product_id}/allow",
+    arguments=("price",),
+    done="{price} is stored when it is seen again",
+)
+async def allow(context: Context, product_id: ProductId, order: SeenPrice) -> AllowedPrice:
+    """Accept a price again that was marked as wrong."""
+    await withheld.allow_price(context.database, str(product_id), order.price)
+    return AllowedPrice(product_id=product_id, price=amount_text(order.price))
 
 
 products.by_hand("track", "POST /tasks", button="Track a product")

@@ -19,6 +19,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from forager.extract.product.places import DEAL, STATING
 from forager.extract.product.price import plain
 from forager.extract.product.product import GONE, Availability
 from forager.products.validation import FieldViolation, Severity, UnconfirmedValue
@@ -62,6 +63,10 @@ class Past:
     variants: Sequence[PlainVariant] = ()
     # where the price was read
     price_origin: str | None = None
+    # marked as wrong by a user
+    rejected: Set[Decimal] = frozenset()
+    # by another parser version, whose places differ
+    is_reread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +84,13 @@ def check_offer(
     past: Past,
     *,
     page: str | None = None,
+    origin: str | None = None,
     domain_currency: str | None = None,
     impossible: Set[str] = frozenset(),
 ) -> OfferCheck:
     """Decide about one visit. `page` names what was read: reading it again confirms nothing.
+
+    `origin` is where the price was read: another place is doubted like an implausible price.
 
     `impossible` are the fields whose values broke a rule and are missing for that: what is known
     of them stays, however often they come.
@@ -91,7 +99,7 @@ def check_offer(
     if {"price", "currency"} & impossible:
         money, standing, about_price = _keep_money(seen, past, domain_currency, impossible)
     else:
-        money, standing, about_price = _check_money(seen, past, page, domain_currency)
+        money, standing, about_price = _check_money(seen, past, page, origin, domain_currency)
     offer = replace(money, availability=availability)
     return OfferCheck(offer, standing, (*about_price, *about_stock))
 
@@ -110,11 +118,13 @@ def _keep_money(
     return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, ()
 
 
-def _check_money(seen: Offer, past: Past, page: str | None, domain_currency: str | None) -> _Money:
+def _check_money(
+    seen: Offer, past: Past, page: str | None, origin: str | None, domain_currency: str | None
+) -> _Money:
     seen, problems = _with_currency(seen, past.offer, domain_currency)
-    if refusal := _refusal(seen, domain_currency):
+    if refusal := _refusal(seen, past, domain_currency):
         return past.offer, Standing.REFUSED, (refusal,)
-    doubt = _doubt(seen, past.offer)
+    doubt = _doubt(seen, past.offer) or _doubt_place(seen, past, origin)
     if doubt is None:
         return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, problems
     before = past.unconfirmed.get("price")
@@ -126,7 +136,10 @@ def _check_money(seen: Offer, past: Past, page: str | None, domain_currency: str
     return past.offer, Standing.UNCONFIRMED, (replace(doubt, unconfirmed=waiting), *problems)
 
 
-def _refusal(seen: Offer, domain_currency: str | None) -> FieldViolation | None:
+def _refusal(seen: Offer, past: Past, domain_currency: str | None) -> FieldViolation | None:
+    if seen.price is not None and seen.price in past.rejected:
+        message = f"a user marked {plain(seen.price)} as wrong"
+        return FieldViolation("price", "rejected", message, Severity.ERROR)
     if seen.price is not None and seen.price >= _ABSURD_NINES and _is_placeholder(seen.price):
         message = f"{plain(seen.price)} is no price, however often it is shown"
         return FieldViolation("price", "placeholder", message, Severity.ERROR)
@@ -158,6 +171,23 @@ def _doubt_absence(seen: Offer, known: Offer) -> FieldViolation | None:
         return None
     message = f"the price was {plain(known.price)}, and the page shows none now"
     return FieldViolation("price", "vanished", message, Severity.DOUBT)
+
+
+_DATA, _SHOWN = "structured data", "the visible page"
+_PLACES = {**dict.fromkeys(STATING, _DATA), "dom": _SHOWN, "learned": _SHOWN, "script": "scripts"}
+
+
+def _doubt_place(seen: Offer, past: Past, origin: str | None) -> FieldViolation | None:
+    """A price of another place may be another price; a deal beside a stated price is none."""
+    if seen.price is None or past.offer.price is None or past.is_reread:
+        return None
+    if seen.price == past.offer.price or DEAL in (origin, past.price_origin):
+        return None
+    before, now = (_PLACES.get(str(o).partition(":")[0]) for o in (past.price_origin, origin))
+    if before == now or None in (before, now):
+        return None
+    message = f"the price was read from {before}, and {plain(seen.price)} is read from {now}"
+    return FieldViolation("price", "place", message, Severity.DOUBT)
 
 
 def _is_placeholder(price: Decimal) -> bool:

@@ -9,7 +9,14 @@ from decimal import Decimal
 from forager.db.cursor import Page, check_limit, page_of
 from forager.db.database import Database
 from forager.extract.text import storable
-from forager.products.filters import Filters, ListPlace, decode_place, encode_place
+from forager.products.filters import (
+    Filters,
+    ListPlace,
+    PriceDirection,
+    PriceMeasure,
+    decode_place,
+    encode_place,
+)
 from forager.products.lookup import find_product
 from forager.products.service import resolved
 from forager.products.store import prices as store
@@ -23,22 +30,25 @@ async def price_history(
     which: str,
     *,
     variant: str | None = None,
+    withheld: bool = False,
     since: datetime | None = None,
     cursor: str | None = None,
     limit: int = 100,
 ) -> Page[PriceEntry]:
     """The changes of one product by its ID or URL, or of one of its variants; newest first.
 
-    A variant is named by its SKU, or its GTIN, URL or name if it has none.
+    A variant is named by its SKU, or its GTIN, URL or name if it has none. `withheld`: also prices
+    that a page showed and that are not in the history.
     """
     check_limit(limit)
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
-        before = None if cursor is None else _moment(cursor, product_id, variant, since)
+        before = None if cursor is None else _moment(cursor, product_id, variant, since, withheld)
         found = await store.select_history(
             connection,
             product_id,
             variant=None if variant is None else storable(variant)[:200],
+            withheld=withheld,
             since=since,
             before=before,
             limit=limit + 1,
@@ -46,18 +56,28 @@ async def price_history(
     return page_of(
         found,
         limit,
-        lambda last: encode_place(ListPlace(last.recorded_at, last.id), product_id, variant, since),
+        lambda last: encode_place(
+            ListPlace(last.recorded_at, last.id), product_id, variant, since, withheld
+        ),
     )
 
 
 async def largest_changes(
-    database: Database, since: datetime, filters: Filters | None = None, *, limit: int = 20
+    database: Database,
+    since: datetime,
+    filters: Filters | None = None,
+    *,
+    direction: PriceDirection | None = None,
+    by: PriceMeasure = PriceMeasure.PERCENT,
+    limit: int = 20,
 ) -> list[PriceMove]:
-    """Products whose price differs from that at a time; the largest change in percent first."""
+    """Products whose price differs from that at a time; the largest change first."""
     check_limit(limit)
     async with database.connection() as connection:
         wanted = await resolved(connection, filters)
-        return await store.select_moves(connection, wanted, since=since, limit=limit)
+        return await store.select_moves(
+            connection, wanted, since=since, direction=direction, by=by, limit=limit
+        )
 
 
 async def recent_prices(

@@ -12,8 +12,8 @@ from forager.amounts import amount_text
 
 
 @dataclass(frozen=True, slots=True)
-class ListedProduct:
-    """A product as a list shows it."""
+class ProductColumns:
+    """The columns of a product that lists and details have in common."""
 
     id: int
     url: str
@@ -29,8 +29,6 @@ class ListedProduct:
     category: str | None
     sku: str | None
     gtin: str | None
-    # number of fields that violate a rule
-    problems: int
     created_at: datetime
     updated_at: datetime
     last_seen_at: datetime
@@ -40,24 +38,18 @@ class ListedProduct:
 
 
 @dataclass(frozen=True, slots=True)
-class ProductRecord:
+class ListedProduct(ProductColumns):
+    """A product as a list shows it."""
+
+    # number of fields that violate a rule
+    problems: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProductRecord(ProductColumns):
     """All columns of a product, and the state of its task."""
 
-    id: int
-    url: str
-    domain: str
-    name: str
     description: str | None
-    price: Decimal | None
-    list_price: Decimal | None
-    currency: str | None
-    availability: str | None
-    rating: Decimal | None
-    review_count: int | None
-    brand: str | None
-    category: str | None
-    sku: str | None
-    gtin: str | None
     variants: list[dict[str, Any]]
     # by field: confidence and origin
     evidence: dict[str, dict[str, Any]]
@@ -66,15 +58,10 @@ class ProductRecord:
     parser: str
     parser_version: str
     language: str | None
-    created_at: datetime
-    updated_at: datetime
-    last_seen_at: datetime
-    price_changed_at: datetime | None
     task_id: int | None
     task_status: str | None
     task_hold: str | None
     task_error: str | None
-    failing_since: datetime | None
     crawl_frequency: timedelta | None
     next_crawl_at: datetime | None
 
@@ -141,6 +128,7 @@ class AlertRule:
     # filters of products by name; empty: all products
     selection: dict[str, Any]
     created_at: datetime
+    last_triggered_at: datetime | None = None
 
     @property
     def condition(self) -> str:

@@ -20,15 +20,20 @@ from forager.events.service import record_events
 from forager.extract.keys import url_hash
 from forager.extract.product.product import Availability
 from forager.hints import Hint, action
-from forager.index.kind import PRODUCTS
-from forager.index.store import enqueue_rows
+from forager.index.kind import PRODUCTS, enqueue_rows
 from forager.products.identity import Identity, is_from_url, is_same_product
 from forager.products.lookup import find_product
 from forager.products.store import replacements as store
-from forager.products.store.replacements import ListedReplacement, Replacement, SeenReplacement
+from forager.products.store import writes
+from forager.products.store.replacements import (
+    ListedReplacement,
+    Replacement,
+    SeenReplacement,
+    delete_replacements_of_domain,
+)
 from forager.settings import Settings
 
-__all__ = ["ListedReplacement", "Replacement"]
+__all__ = ["ListedReplacement", "Replacement", "delete_replacements_of_domain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,16 @@ async def give_up_products(connection: Connection, product_ids: Sequence[int]) -
     return [each.task_id for each in given_up if each.task_id is not None]
 
 
-def _discontinued(product: store.DetachedProduct) -> NewEvent:
+async def withdraw_products(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Mark the products of tasks as discontinued; their next visit is unconditional."""
+    if not task_ids:
+        return
+    withdrawn = await writes.withdraw_products(connection, task_ids, Availability.DISCONTINUED)
+    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
+    await record_events(connection, [_discontinued(product) for product in withdrawn])
+
+
+def _discontinued(product: store.DetachedProduct | writes.WithdrawnProduct) -> NewEvent:
     payload = {
         "name": product.product_name,
         "url": product.url,

@@ -33,6 +33,8 @@ from forager.products.store.prices import PriceSummary
 from forager.products.store.redirects import select_aliases
 from forager.products.store.replacements import Replacement, select_replacement
 
+__all__ = ["CatalogCounts"]
+
 # newest attempts and extractions of a product
 SHOWN = 10
 SHOWN_DOMAINS = 20
@@ -152,6 +154,10 @@ class Stats:
     largest_domains: list[tuple[str | None, int]]
     # field, rule, number of violations
     problems: list[tuple[str, str, int]]
+
+
+async def catalog_counts(database: Database) -> CatalogCounts:
+    return await database.run(counts.select_counts)
 
 
 async def product_stats(database: Database) -> Stats:

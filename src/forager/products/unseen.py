@@ -13,8 +13,7 @@ from forager.archive.local import sync_folder, whole_file
 from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.images.files import image_files_at
-from forager.index.kind import PRODUCTS
-from forager.index.store import enqueue_rows
+from forager.index.kind import PRODUCTS, enqueue_rows
 from forager.logs import get_logger
 from forager.products.export import ProductExport, ProductsExportFormat, export_portions
 from forager.products.filters import Filters

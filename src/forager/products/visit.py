@@ -12,6 +12,7 @@ import orjson
 
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
+from forager.extract.product.currency import share_sign
 from forager.extract.product.product import FieldName, Product, to_plain
 from forager.parsers.reading import Parsed
 from forager.products.content import (
@@ -137,12 +138,14 @@ class ProductVisit:
         seen = offer_of(self.checked.product)
         if self._is_misplaced(seen, past):
             seen = replace(seen, price=None, list_price=None, currency=None)
+        said = self.checked.product.evidence.get(FieldName.PRICE)
         ref = self.page.ref
         withheld = frozenset(self.page.withheld)
         offer_check = check_offer(
             seen,
             past,
             page=None if ref is None else str(ref),
+            origin=None if said is None else said.origin,
             domain_currency=self.domain_currency,
             impossible=withheld
             | {
@@ -163,12 +166,19 @@ class ProductVisit:
         return replace(self, offer_check=replace(offer_check, variants=variants, problems=problems))
 
 
+def has_ambiguous_currency(product: Product) -> bool:
+    """Whether the currency was read from a sign, and not from structured data or by a parser."""
+    said = product.evidence.get(FieldName.CURRENCY)
+    return said is not None and said.origin != "dom:code" and said.origin.startswith("dom:")
+
+
 def visit_of(
     page: ParsedPage, domain_currency: str | None, usual_currency: str | None = None
 ) -> ProductVisit:
     """Check the fields of a page, without regard to the known product.
 
-    `usual_currency`: of other pages of the domain, for a price without a currency.
+    `usual_currency`: of other pages of the domain, for a price without a currency, or with a sign
+    that several currencies share.
     """
     page = replace(
         page,
@@ -181,9 +191,11 @@ def visit_of(
     if page.product is None:
         return ProductVisit(page, Checked(Product()), domain_currency)
     checked = check(page.product)
-    if checked.product.price is not None and checked.product.currency is None:
-        named = replace(checked.product, currency=domain_currency or usual_currency)
-        checked = replace(checked, product=named)
+    likely = domain_currency or usual_currency
+    if checked.product.price is not None and likely is not None:
+        seen = checked.product.currency
+        if seen is None or (has_ambiguous_currency(checked.product) and share_sign(seen, likely)):
+            checked = replace(checked, product=replace(checked.product, currency=likely))
     checked = replace(checked, problems=(*_reported_problems(page), *checked.problems))
     evidence = evidence_json(page.product)
     return ProductVisit(page, checked, domain_currency, evidence).seen_after(Past())
@@ -363,6 +375,7 @@ def past_of(known: KnownProduct) -> Past:
         unconfirmed_values(known.problems),
         known.variants,
         price_origin=known.price_origin,
+        rejected=frozenset(known.rejected or ()),
     )
 
 

@@ -6,16 +6,16 @@ A batch is one statement per table, inside the transaction of the caller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from forager.db.database import Connection
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
+from forager.extract.product.places import STATING
 from forager.images.writer import record_images, renew_images
-from forager.index.kind import PRODUCTS
-from forager.index.store import enqueue_rows
+from forager.index.kind import PRODUCTS, enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
 from forager.products.alerts import triggered_alerts
 from forager.products.change import (
@@ -39,10 +39,13 @@ from forager.products.visit import (
     ParsedPage,
     ProductVisit,
     extraction_of,
+    has_ambiguous_currency,
     past_of,
     row_of,
+    unconfirmed_values,
     visit_of,
 )
+from forager.products.withheld import record_withheld
 from forager.settings import Settings
 
 __all__ = ["ParsedPage"]
@@ -64,6 +67,8 @@ class Written:
     content_changed: bool
     price_changed: bool
     availability_changed: bool
+    # a price was withheld, and none before
+    is_doubted: bool
     problems: tuple[FieldViolation, ...]
     # for incomplete and failed
     reason: str | None
@@ -92,6 +97,7 @@ async def write_pages(
     variants = await _variant_changes(connection, changes.values())
     alerts = await _triggered_alerts(connection, changes.values(), variants)
     await _write_history(connection, list(changes.values()), variants)
+    await record_withheld(connection, changes.values())
     await _show_images(connection, list(changes.values()), limit=settings.images_per_product)
     written = [_written(visit, changes.get(visit.page.url_hash)) for visit in checked]
     await extractions.insert_extractions(
@@ -108,19 +114,29 @@ async def write_pages(
 async def _usual_currencies(
     connection: Connection, pages: Sequence[ParsedPage]
 ) -> Mapping[int, str]:
-    """The currencies of domains with a page whose price has none."""
-    unsigned = {
-        page.domain_id
-        for page in pages
-        if page.product is not None
-        and page.product.price is not None
-        and page.product.currency is None
-    }
-    if not unsigned:
-        return {}
-    return await store.select_usual_currencies(
-        connection, sorted(unsigned), least=LEAST_PRODUCTS, share=USUAL_SHARE
-    )
+    """The currencies of domains with a page whose price has none, or only a sign.
+
+    Structured data elsewhere on the domain says what a sign means; other pages say it where the
+    price has no sign.
+    """
+    unsigned, signed = set(), set()
+    for page in pages:
+        if page.product is not None and page.product.price is not None:
+            if page.product.currency is None:
+                unsigned.add(page.domain_id)
+            elif has_ambiguous_currency(page.product):
+                signed.add(page.domain_id)
+    found: dict[int, str] = {}
+    for domains, origins in ((unsigned, None), (unsigned | signed, sorted(STATING))):
+        if domains:
+            found |= await store.select_usual_currencies(
+                connection,
+                sorted(domains),
+                least=LEAST_PRODUCTS,
+                share=USUAL_SHARE,
+                origins=origins,
+            )
+    return found
 
 
 async def touch_unchanged(connection: Connection, task_ids: Sequence[int]) -> None:
@@ -174,10 +190,10 @@ def _change(
     if known.is_new:
         return ProductChange(visit, row, known)
     complete = visit.keeping(kept[known.id]) if known.id in kept else visit
-    if (known.parser, known.parser_version) == (row.parser, row.version):
-        # another version may know that these are no codes
+    is_reread = (known.parser, known.parser_version) != (row.parser, row.version)
+    if not is_reread:  # another version may know that these are no codes
         complete = complete.with_codes(known.sku, known.gtin)
-    checked = complete.seen_after(past_of(known))
+    checked = complete.seen_after(replace(past_of(known), is_reread=is_reread))
     # most prices are accepted, and then the row that was built without a past is valid
     return ProductChange(checked, row if checked == visit else row_of(checked), known)
 
@@ -300,6 +316,11 @@ def _judged(visit: ProductVisit, change: ProductChange | None) -> ProductVisit:
     return visit if change.known.is_new else visit.seen_after(past_of(change.known))
 
 
+def _is_newly_doubted(change: ProductChange) -> bool:
+    doubted = any(p.unconfirmed and p.field in ("price", "currency") for p in change.visit.problems)
+    return doubted and "price" not in unconfirmed_values(change.known.problems)
+
+
 def _written(visit: ProductVisit, change: ProductChange | None) -> Written:
     own = change if change is not None and change.visit.page is visit.page else None
     return Written(
@@ -310,6 +331,7 @@ def _written(visit: ProductVisit, change: ProductChange | None) -> Written:
         content_changed=own is not None and own.content_changed,
         price_changed=own is not None and own.price_changed,
         availability_changed=own is not None and own.availability_changed,
+        is_doubted=own is not None and _is_newly_doubted(own),
         problems=visit.problems,
         reason=visit.reason,
     )

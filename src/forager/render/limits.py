@@ -40,10 +40,6 @@ class RenderLimits:
             seconds=seconds,
             settle_seconds=min(SETTLE_SECONDS, seconds),
             memory_mb=settings.render_memory_mb or BROWSER_MB + pages * PAGE_MB,
-            requests=settings.render_max_requests,
-            bytes=settings.render_max_mb * 2**20,
-            cache_bytes=settings.render_cache_mb * 2**20,
-            pages_per_browser=settings.render_pages_per_browser,
         )
 
     @property

@@ -17,7 +17,7 @@ from forager.services.status import FAILING_AFTER, ServiceState, ServiceStatus
 log = get_logger("services")
 
 NAME = "event loop"
-INTERVAL = 1.0
+INTERVAL = 2.0
 # a loop that has not turned for this long is blocked
 BLOCKED_AFTER = 5.0
 # a block counts as a failure for this long after its end, so that others can notice it

@@ -24,8 +24,11 @@ from forager.services.status import (
     ServiceState,
     ServiceStatus,
 )
+from forager.services.store import select_processes
 from forager.services.supervisor import ServiceSupervisor, running
 from forager.settings import Settings
+
+__all__ = ["select_processes"]
 
 # how long a process that ended without deleting its row stays in the list
 KEPT_FOR = 86_400.0

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field, SecretStr
 
 from forager.errors import InvalidInput
-from forager.settings.values import HeaderValue, Seconds
+from forager.settings.values import HeaderValue, Names, Seconds
 
 
 class CrawlingSettings(BaseModel):
@@ -44,6 +44,11 @@ class CrawlingSettings(BaseModel):
         le=3650,
         allow_inf_nan=False,
         description="Days for which a page that fails temporarily stays published.",
+    )
+    source_folders: Names = Field(
+        default=(),
+        description="Folders of the server, separated by commas, whose files an admin may crawl"
+        " through the API and the dashboard; none by default.",
     )
     secret_key: SecretStr | None = Field(
         default=None,
@@ -116,20 +121,6 @@ class RenderSettings(BaseModel):
         ge=256,
         description="Memory a browser may use; a browser that uses more is killed. By default"
         " 512 MB, and 256 MB for each page of render_pages. It is not part of job_memory_limit_mb.",
-    )
-    render_max_requests: int = Field(
-        default=200, ge=1, description="Requests that a rendered page may make."
-    )
-    render_max_mb: int = Field(
-        default=50, ge=1, description="Megabytes that a rendered page may load."
-    )
-    render_cache_mb: int = Field(
-        default=64,
-        ge=0,
-        description="Size of the cache for scripts and styles that pages of a job share.",
-    )
-    render_pages_per_browser: int = Field(
-        default=200, ge=1, description="Pages after which a browser is replaced."
     )
     render_skip_unchanged: bool = Field(
         default=False,

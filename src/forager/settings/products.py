@@ -20,6 +20,11 @@ class ProductSettings(BaseModel):
         " least an hour, and other offers with its GTIN soon; adaptive scheduling has its own"
         " interval.",
     )
+    revisit_withheld: SecondsOrZero = Field(
+        default=300.0,
+        description="Visit a page again this long after its price was withheld, within its host's"
+        " budget; 0: at the next regular visit.",
+    )
     adaptive_schedule: bool = Field(
         default=False,
         description="Visit products more often if their prices change, and less often if not,"

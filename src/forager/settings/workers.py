@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from typing import Self
+
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
 from forager.settings.values import A_YEAR, Names, Seconds, SecondsOrZero
 from forager.validation import matches
@@ -132,6 +134,50 @@ class ServingSettings(BaseModel):
     api_connections: int = Field(
         default=16, ge=2, le=1000, description="Database connections one API process may open."
     )
+
+    public_url: str | None = Field(
+        default=None,
+        pattern=matches("^https?://[^/?#]+/?$", "a URL without a path"),
+        description="URL by which people and clients reach the API and the dashboard, if a proxy"
+        " stands before it, as `https://forager.example.com`.",
+    )
+
+    # --- tokens of an issuer ---------------------------------------------------------------
+    oidc_issuer: str | None = Field(
+        default=None,
+        pattern=matches(
+            r"^(https://|http://(localhost|127\.0\.0\.1)(:|/|$))[^?#]*$",
+            "a URL that begins with https://",
+        ),
+        description="OpenID Connect issuer whose bearer tokens the API, `/mcp` and the dashboard"
+        " accept, as `https://login.example.com/realms/docs`. API keys keep working.",
+    )
+    oidc_audience: str | None = Field(
+        default=None, min_length=1, description="Audience that a token must be for."
+    )
+    oidc_owner_claim: str = Field(
+        default="sub",
+        min_length=1,
+        description="Claim with the name of the owner, such as `sub` or `email`.",
+    )
+    oidc_scope_claim: str = Field(
+        default="scope",
+        min_length=1,
+        description="Claim that lists scopes: `forager:read`, `forager:operate`, `forager:admin`.",
+    )
+    oidc_client_id: str | None = Field(
+        default=None, min_length=1, description="Client with which people sign in to the dashboard."
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        default=None, description="Secret of that client, if it has one."
+    )
+
+    @model_validator(mode="after")
+    def _names_the_audience(self) -> Self:
+        """A token for another service of the issuer must not be accepted here."""
+        if self.oidc_issuer is not None and self.oidc_audience is None:
+            raise ValueError("oidc_issuer is set, but oidc_audience is not")
+        return self
 
     # --- operating -------------------------------------------------------------------------
     metrics_open: bool = Field(

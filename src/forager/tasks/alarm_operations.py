@@ -26,8 +26,8 @@ class Alarm(ResponseModel):
     """A domain whose results are withheld because they look wrong."""
 
     domain: str
-    reason: str
-    raised_at: Time
+    reason: str = Field(description="Why the results look wrong: `gone`, `blocked` or `same_page`.")
+    raised_at: Time = Field(description="When the alarm was raised.")
 
 
 class AlarmOrder(RequestModel):

@@ -18,23 +18,20 @@ from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
-from forager.extract.product.product import Availability
 from forager.failures.cause import Cause, one_line
-from forager.fetch.budgets.store import block_domain, unblock_domain
+from forager.fetch.budgets.budget import block_domain, unblock_domain
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
-from forager.index.kind import PRODUCTS
-from forager.index.store import enqueue_rows
 from forager.products.identity import Identity
 from forager.products.replacements import (
     Replacement,
     SeenIdentity,
+    delete_replacements_of_domain,
     find_replaced,
     give_up_products,
     replacement_of,
+    withdraw_products,
 )
-from forager.products.store import writes as product_store
-from forager.products.store.replacements import delete_replacements_of_domain
 from forager.settings import Settings
 from forager.tasks.stages.attempt import Attempt, LeasedTask, TaskOutcome
 from forager.tasks.store import alarms as store
@@ -265,7 +262,7 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
             same = min(1, health.same_in_a_row)
             after = DomainHealth(health.domain_id, same_name=health.same_name, same_in_a_row=same)
         if accepted and health.alarm == "gone":
-            await withdraw(connection, task_ids)
+            await withdraw_products(connection, task_ids)
         else:
             await store.visit_now(connection, task_ids)
         await store.update_health(connection, after)
@@ -308,24 +305,3 @@ async def _alarm_of(connection: Connection, host: str) -> DomainAlarm:
         listed = ", ".join(alarm.domain for alarm in own)
         raise InvalidInput(f"several domains of {name} have an alarm: {listed}")
     return own[0]
-
-
-async def withdraw(connection: Connection, task_ids: Sequence[int]) -> None:
-    """Mark the products of tasks as discontinued; their next visit is unconditional."""
-    if not task_ids:
-        return
-    withdrawn = await product_store.withdraw_products(
-        connection, task_ids, Availability.DISCONTINUED
-    )
-    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
-    await record_events(connection, [_discontinued(product) for product in withdrawn])
-
-
-def _discontinued(product: product_store.WithdrawnProduct) -> NewEvent:
-    payload = {
-        "name": product.product_name,
-        "url": product.url,
-        "old": product.availability,
-        "new": Availability.DISCONTINUED.value,
-    }
-    return NewEvent(EventKind.AVAILABILITY_CHANGED, product.id, product.domain_id, payload)

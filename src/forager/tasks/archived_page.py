@@ -12,7 +12,14 @@ from forager.extract.urls import Refusal, normalize
 from forager.parsers import page_cache
 from forager.parsers.page_cache import CachedPage
 from forager.settings import Settings
-from forager.tasks.store.archived_pages import select_page, select_visit
+from forager.tasks.store.archived_pages import (
+    ArchivedPage,
+    archived_pages,
+    select_page,
+    select_visit,
+)
+
+__all__ = ["ArchivedPage", "archived_pages"]
 
 MOST_VISITS = 100_000
 

@@ -61,7 +61,7 @@ class TaskChoice(RequestModel):
         " those of the domain that covers it, except where tasks are removed.",
     )
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
-        default=None, description="Only URLs that contain this; * matches anything."
+        default=None, description="Only this URL; * in it matches anything: `*/lamps/*`."
     )
     all: bool = Field(default=False, description="All tasks; cannot be combined with a selection.")
 
@@ -119,9 +119,9 @@ class ChosenTerms(TaskTerms, TaskChoice):
 class RecrawlResult(ResponseModel):
     """`held` ones are due, but wait until they are resumed."""
 
-    found: int
+    found: int = Field(description="Number of tasks selected.")
     due: int
-    held: int
+    held: int = Field(description="Tasks that are due but held.")
     under_way: int = Field(description="Tasks that a worker is running already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
@@ -135,12 +135,12 @@ class HoldResult(ResponseModel, row=holds.HoldChange):
 
 
 class ChangedTasks(ResponseModel):
-    changed: int
+    changed: int = Field(description="Number of changed tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
 class RemovedTasks(ResponseModel):
-    removed: int
+    removed: int = Field(description="Number of removed tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
@@ -254,4 +254,4 @@ async def remove_one(context: Context, task_id: TaskId) -> RemovedTasks:
 tasks.by_hand("page", "GET /tasks/{task_id}/page")
 # the place in the dashboard depends on the option
 tasks.by_hand("resume --all", "POST /tasks/resume", button="Resume all")
-tasks.by_hand("resume --domain", "POST /tasks/resume", page="Domains", button="Resume tasks")
+tasks.by_hand("resume --domain", "POST /tasks/resume", page="Domains", button="Resume")

@@ -15,6 +15,9 @@ from forager.db.database import Connection
 from forager.settings import Dispatch, Settings
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.store import hints as store
+from forager.tasks.store.hints import touch
+
+__all__ = ["touch"]
 
 # how long the sender of a hint waits for room: less than the timeout of a broker
 OFFER_LIMIT = 20.0

@@ -9,8 +9,7 @@ from typing import TypeVar
 from forager.amounts import listed
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
-from forager.fetch.domains.service import domains_below, domains_of
-from forager.fetch.domains.store import hold_domain
+from forager.fetch.domains.service import domains_below, domains_of, hold_domain
 from forager.hints import Hint, action
 from forager.tasks.selection import Selection
 from forager.tasks.store import activity as task_counts

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from forager.errors import ErrorKind, InvalidInput, NotFound
-from forager.hints import Hint, Option, action
+from forager.errors import ErrorKind, InvalidInput
+from forager.hints import Hint, Option
 from forager.operations.models import (
     MAX_BULK,
     Limit,
@@ -35,21 +35,36 @@ LetterId = Annotated[RowId, Field(description="ID of the dead letter.")]
 NotFoundIds = Annotated[list[int], Field(description="IDs that belong to no open dead letter.")]
 
 
-class DeadLetter(ResponseModel, row=letters.DeadLetter):
+_ABOUT_DEAD_LETTER = {
+    "attempts": "Attempts that were made.",
+    "died_at": "When the task failed permanently.",
+    "url": "URL of the task.",
+    "error_message": "Message of the last error.",
+}
+
+
+class DeadLetter(ResponseModel, row=letters.DeadLetter, about=_ABOUT_DEAD_LETTER):
     """A permanently failed task."""
 
 
-class DeadLetterGroup(ResponseModel, row=letters.LetterGroup):
+_ABOUT_DEAD_LETTER_GROUP = {
+    "last_died": "When the newest task of the group failed.",
+    "count": "Number of dead letters in the group.",
+    "message": "Message that the errors have in common.",
+}
+
+
+class DeadLetterGroup(ResponseModel, row=letters.LetterGroup, about=_ABOUT_DEAD_LETTER_GROUP):
     """Dead letters of one domain with the same cause."""
 
 
 class RetriedLetters(ResponseModel):
-    retried: int
+    retried: int = Field(description="Number of retried tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
 class DroppedLetters(ResponseModel):
-    dropped: int
+    dropped: int = Field(description="Number of dismissed dead letters.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
@@ -168,8 +183,5 @@ async def drop_letter(context: Context, letter_id: LetterId) -> DroppedLetters:
 
 def _one(letter_id: int, done: int) -> int:
     if not done:
-        raise NotFound(
-            f"there is no open dead letter {letter_id}",
-            hint=Hint("{} lists dead letters.", action("dead-letters list")),
-        )
+        raise letters.no_such_letter(letter_id)
     return done

@@ -54,9 +54,9 @@ OfDomain = Annotated[
         max_length=300, description="Only this host, its subdomains, or the domain that covers it."
     ),
 ]
-UrlPart = Annotated[
+UrlPattern = Annotated[
     PlainText,
-    Field(max_length=2000, description="Only URLs that contain this; * matches anything."),
+    Field(max_length=2000, description="Only this URL; * in it matches anything: `*/lamps/*`."),
 ]
 Due = Annotated[bool, Field(description="Only due tasks.")]
 OnHold = Annotated[
@@ -70,6 +70,7 @@ _ABOUT_TASK = {
     "popularity": "Breaks ties between tasks: higher runs first.",
     "scheduled_at": "When the task becomes due.",
     "found_by": "How the URL was found.",
+    "started_at": "When the current or last attempt started.",
 }
 
 
@@ -95,7 +96,14 @@ class Task(ResponseModel, row=task.Task, hidden=("domain_id",), about=_ABOUT_TAS
     needs_browser: bool = Field(description="Whether its static response has no price.")
 
 
-class TaskAttempt(ResponseModel, row=AttemptRecord):
+_ABOUT_TASK_ATTEMPT = {
+    "size": "Size in bytes.",
+    "outcome": "Result of the attempt, such as `ok`, `unchanged`, `retry` or `failed`.",
+    "error_message": "Why the attempt failed; null: it did not.",
+}
+
+
+class TaskAttempt(ResponseModel, row=AttemptRecord, about=_ABOUT_TASK_ATTEMPT, thing="attempt"):
     """One attempt to fetch or to read a page."""
 
     columns: ClassVar[Columns] = {
@@ -115,7 +123,7 @@ class TaskDetail(Task):
     )
     next_at: Time | None = Field(description="Null while it runs or waits for a decision.")
     why: str
-    attempts: list[TaskAttempt]
+    attempts: list[TaskAttempt] = Field(description="The latest attempts.")
 
 
 class Backlog(ResponseModel):
@@ -127,11 +135,17 @@ class Backlog(ResponseModel):
 
     domain: str
     due: int
-    under_way: int
+    under_way: int = Field(description="Tasks in progress.")
     oldest_due: Time | None
 
 
-class TaskStats(ResponseModel, row=service.TaskStats):
+_ABOUT_TASK_STATS = {
+    "counts": "Numbers of tasks by status.",
+    "ticked_at": "When the scheduler last ran.",
+}
+
+
+class TaskStats(ResponseModel, row=service.TaskStats, about=_ABOUT_TASK_STATS):
     all_hold: Hold | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
@@ -205,7 +219,7 @@ async def list_tasks(
     paging: Paging,
     status: Statuses | None = None,
     domain: OfDomain | None = None,
-    url: UrlPart | None = None,
+    url: UrlPattern | None = None,
     due: Due = False,
     held: OnHold | None = None,
     failing: Failing = False,

@@ -14,14 +14,13 @@ from forager.extract.product.product import Product
 from forager.fetch.polite import Fetching, PageFetch
 from forager.fetch.response import Request, Response, agent_header
 from forager.parsers.reading import Parsed
-from forager.render import store
 from forager.render.archive_records import read_static
 from forager.render.finding import find_browser
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RenderedPage
 from forager.render.rules import RenderRules
 from forager.render.shared import SharedBrowser
-from forager.render.stats import RenderStats
+from forager.render.stats import RenderStats, upsert_shape_stats
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tasks.stages.attempt import LeasedTask
@@ -81,7 +80,7 @@ class RenderDecisions:
         stats = await self._stats_of(task.domain_id)
         shape_stats = stats.learn(task.url, gained=rendered and _has_price(product))
         if shape_stats is not None:
-            await store.upsert_shape_stats(connection, task.domain_id, [shape_stats])
+            await upsert_shape_stats(connection, task.domain_id, [shape_stats])
         return rendered and stats.gains(task.url)
 
     async def _stats_of(self, domain_id: int) -> RenderStats:

@@ -17,7 +17,7 @@ class AcceptedReplacement(ResponseModel):
 
     product_id: int = Field(description="The former product, which is discontinued.")
     name: str = Field(description="Name of the product that the page shows now.")
-    url: str
+    url: str = Field(description="URL at which the product is stored.")
 
 
 @products.operation(

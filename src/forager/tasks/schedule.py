@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forager.db.database import Connection
-from forager.products.store.offers import select_offer_tasks
+from forager.products.offers import select_offer_tasks
 from forager.settings import Settings
 from forager.tasks.store import stages as store
 from forager.tasks.task import TaskSchedule

@@ -23,6 +23,8 @@ log = get_logger("scheduler")
 # A tick that handles this many is followed by the next at once. Each row costs random writes in
 # half a dozen indexes, which is slowest after a checkpoint; a tick must stay short even then.
 TASKS_PER_TICK = 2_000
+# a tick costs a dozen statements: while no task is due, one is enough to look for work
+FULL_TICK_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Scheduler:
         self._settings = settings
         self._window = settings.scheduler_interval + LOOK_AHEAD
         self._robots = RobotsDelays(agent_header(settings))
+        self._full_tick_at = 0.0
 
     def service(self) -> Service:
         return Service(
@@ -59,6 +62,10 @@ class Scheduler:
         )
 
     async def _step(self) -> int:
+        now = local_time()
+        if now < self._full_tick_at and not await self._database.run(store.has_work):
+            return 0
+        self._full_tick_at = now + FULL_TICK_EVERY
         tick = await self.run_once()
         return max(tick.woken, tick.queued)
 

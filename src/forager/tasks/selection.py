@@ -15,8 +15,8 @@ MAX_IDS = 100_000
 class Selection:
     """Tasks that match all given conditions; without conditions, all tasks.
 
-    `domain` is a host, which selects the domain that applies to it. `url` is a part of the URL, in
-    which * stands for any characters.
+    `domain` is a host, which selects the domain that applies to it. `url` is the whole URL; * in
+    it stands for any characters.
     """
 
     ids: tuple[int, ...] = ()
@@ -47,7 +47,8 @@ class Selection:
         return self.domain is not None and self == Selection(domain=self.domain)
 
     def like(self) -> str | None:
-        if self.url is None:
+        """The pattern of a URL with a wildcard; None if `url` is an exact URL."""
+        if self.url is None or "*" not in self.url:
             return None
         escaped = self.url.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return f"%{escaped.replace('*', '%')}%"
+        return escaped.replace("*", "%")

@@ -13,8 +13,8 @@ from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalize
 from forager.hints import Hint
+from forager.products.lookup import select_attempts
 from forager.products.product import AttemptRecord
-from forager.products.store.products import select_attempts
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
@@ -69,6 +69,15 @@ class TaskStats:
 
 
 class Tasks:
+    """Tracked pages: add, find, change and remove them.
+
+    Names are IDs or URLs; NotFound is raised for an unknown one.
+
+        tasks = Tasks(database, settings)
+        await tasks.track(["https://shop.example.org/lamp"], every=timedelta(hours=6))
+        task = await tasks.get("https://shop.example.org/lamp")
+    """
+
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings

@@ -12,13 +12,10 @@ from itertools import islice
 
 from forager.db.database import Connection, Database
 from forager.db.rows import select_now
-from forager.errors import GiveUp
-from forager.extract.hosts import host_name, host_of, parent_domains
+from forager.extract.hosts import host_of
 from forager.extract.keys import url_hash
 from forager.extract.urls import NormalizedUrl, Refusal, normalize
-from forager.fetch.domains import store as domain_store
-from forager.fetch.domains.store import Cover
-from forager.fetch.guard import GuardPolicy
+from forager.fetch.domains.service import cover_hosts
 from forager.hints import Hint
 from forager.settings import Settings
 from forager.tasks.store import tracking as store
@@ -172,42 +169,6 @@ async def track_found(
         max_retries=max_retries,
         found_by=found_by,
     )
-
-
-async def cover_hosts(
-    connection: Connection, hosts: set[str], *, allow_private: bool
-) -> tuple[dict[str, Cover], dict[str, str | Hint]]:
-    """The domain of each host, created where there is none; and why some hosts are rejected."""
-    if not hosts:
-        return {}, {}
-    covers = await domain_store.select_covers(connection, hosts)
-    refused: dict[str, str | Hint] = {}
-    for host in sorted(hosts):
-        known = covers.get(host)
-        reason = _refusal(
-            host, allowed=allow_private or (known is not None and known.allow_private)
-        )
-        if reason is not None:
-            refused[host] = reason
-    missing = hosts - covers.keys() - refused.keys()
-    if missing:
-        # of a shop and its subdomains in one list, the row of the shop covers all
-        tops = {host for host in missing if not missing.intersection(parent_domains(host))}
-        await domain_store.insert_domains(connection, tops)
-        covers = await domain_store.select_covers(connection, hosts - refused.keys())
-    kept = {host: cover for host, cover in covers.items() if host not in refused}
-    if allow_private and kept:
-        await domain_store.allow_private(connection, sorted({cover.id for cover in kept.values()}))
-    return kept, refused
-
-
-def _refusal(host: str, *, allowed: bool) -> str | Hint | None:
-    """Why the host is rejected; a name is checked again when it is resolved."""
-    try:
-        GuardPolicy(allow_private=allowed).check_unresolved(host_name(host))
-    except GiveUp as error:
-        return Hint("{}; {}", error.message, error.hint) if error.hint else error.message
-    return None
 
 
 def _bad(request: TrackRequest, reason: str | Hint) -> BadLine:

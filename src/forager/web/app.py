@@ -15,8 +15,8 @@ from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from forager.api.limits import Slots
 from forager.api.problems import problem_response
+from forager.operations.slots import Slots
 from forager.web.errors import error_page
 from forager.web.page import MAX_STREAMS
 from forager.web.rendering import STATIC
@@ -26,8 +26,11 @@ from forager.web.routes import (
     errors,
     jobs,
     new_crawl,
+    oidc,
     overview,
+    palette,
     parsers,
+    prices,
     products,
     proxies,
     search,
@@ -42,11 +45,14 @@ FOR_EVER = "public, max-age=31536000, immutable"
 
 ROUTERS: tuple[APIRouter, ...] = (
     sign_in.router,
+    oidc.router,
     overview.router,
+    palette.router,
     new_crawl.router,
     jobs.router,
     sources.router,
     search.router,
+    prices.router,
     products.router,
     tasks.router,
     errors.router,

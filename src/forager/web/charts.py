@@ -126,6 +126,23 @@ def mini_bar(parts: Sequence[BarPart], label: str) -> Markup:
     )
 
 
+def bar_series(bars: Sequence[BarPart], label: str) -> Markup:
+    """Small bars beside each other, as high as their values."""
+    top = max((bar.value for bar in bars), default=0) or 1
+    shape = Markup(
+        '<rect class="fill-{}" x="{}" y="{}" width="8" height="{}"><title>{}</title></rect>'
+    )
+    drawn = Markup("").join(
+        shape.format(bar.tone, 10 * index, short(SPARK_HEIGHT - height), short(height), bar.name)
+        for index, bar in enumerate(bars)
+        for height in (max(2.0, SPARK_HEIGHT * bar.value / top),)
+    )
+    return Markup(
+        '<svg class="spark bars" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img"'
+        ' aria-label="{label}">{drawn}</svg>'
+    ).format(w=max(1, 10 * len(bars) - 2), h=SPARK_HEIGHT, label=label, drawn=drawn)
+
+
 def share_bar(share: float, label: str, tone: str = "a") -> Markup:
     """A bar filled to a share."""
     return Markup(
@@ -262,5 +279,13 @@ def short(value: float) -> str:
 
 DRAWINGS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (sparkline, trend_line, line_chart, stacked_bar, mini_bar, share_bar)
+    for each in (
+        sparkline,
+        trend_line,
+        line_chart,
+        stacked_bar,
+        mini_bar,
+        bar_series,
+        share_bar,
+    )
 }

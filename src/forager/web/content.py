@@ -16,7 +16,7 @@ from forager.errors import WorkFailed, error_text
 from forager.logs import get_logger
 from forager.processes.calls import call_limited
 from forager.web.markdown import sections_to_html
-from forager.web.word_diff import diffs_to_html
+from forager.web.word_diff import changes_to_html, diffs_to_html
 
 log = get_logger("web")
 
@@ -39,12 +39,24 @@ async def render_diffs(diffs: Sequence[str], *, side: bool) -> list[Markup]:
     return await _render(diffs_to_html, diffs, side, in_thread=DIFF_IN_THREAD)
 
 
+async def render_changes(pairs: Sequence[tuple[str, str]]) -> list[Markup]:
+    """Sections of a page from the markdown of two versions, with the changed words marked."""
+    texts = [text for pair in pairs for text in pair]
+    return await _render(changes_to_html, texts, in_thread=DIFF_IN_THREAD, step=2)
+
+
 async def _render(
-    function: Callable[..., list[str]], texts: Sequence[str], *options: Any, in_thread: int
+    function: Callable[..., list[str]],
+    texts: Sequence[str],
+    *options: Any,
+    in_thread: int,
+    step: int = 1,
 ) -> list[Markup]:
+    """One result of every `step` texts, of which the last can be shown as plain text."""
     size = sum(map(len, texts))
+    shown = texts[step - 1 :: step]
     if size > MAX_CHARACTERS:
-        return _plain(texts, "it is very long")
+        return _plain(shown, "it is very long")
     try:
         if size <= in_thread:
             made = await asyncio.to_thread(function, texts, *options)
@@ -52,8 +64,8 @@ async def _render(
             made = await call_limited(function, texts, *options)
     except (WorkFailed, OSError) as error:
         log.warning("crawled content is shown as plain text", reason=error_text(error))
-        return _plain(texts, "it takes too long to render")
-    return [Markup(html) for html in made]  # noqa: S704 - both functions escape every text
+        return _plain(shown, "it takes too long to render")
+    return [Markup(html) for html in made]  # noqa: S704 - all functions escape every text
 
 
 def _plain(texts: Sequence[str], reason: str) -> list[Markup]:

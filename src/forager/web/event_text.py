@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from forager.events.event import EventKind
+from forager.events.source_text import source_summary
 from forager.web.formats import change, counted, humanize, money, percent
 
 ARROW = " \N{RIGHTWARDS ARROW} "
@@ -59,7 +60,7 @@ def summary_of(event: Event) -> str:
             checks = counted(int(payload.get("checks") or 0), "check")
             return f"{checks}, {counted(len(findings), 'finding')}" + (named and f": {named}")
         case _:
-            return ""
+            return source_summary(event.kind, payload)
 
 
 def _price_change(payload: Mapping[str, Any]) -> str:

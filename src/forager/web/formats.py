@@ -127,6 +127,11 @@ def when(value: datetime | None) -> Markup:
     )
 
 
+def due(value: datetime | None) -> Markup:
+    """A time when something is to happen: the script shows it as "in 5 min" or "due 3 min ago"."""
+    return when(value).replace("data-ago", "data-ago data-due")
+
+
 def local_time(value: datetime, length: int) -> Markup:
     """A time, cut to a length, that the script shows in the time zone of the reader."""
     exact = value.astimezone(UTC)
@@ -205,7 +210,7 @@ def job_tone(status: str) -> str:
 
 
 _BY_NAME: tuple[Callable[..., Any], ...] = (
-    number, short_number, size, duration, money, percent, change, moment, when, day, short_id,
+    number, short_number, size, duration, money, percent, change, moment, when, due, day, short_id,
     humanize, sentence, actor, event_kind, job_event, counted, job_tone,
 )  # fmt: skip
 FILTERS: dict[str, Callable[..., Any]] = {

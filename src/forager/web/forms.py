@@ -20,6 +20,8 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Form:
+    """Fields of a form or of a URL, as text; a method per type raises InvalidInput."""
+
     fields: dict[str, list[str]]
 
     def text(self, name: str) -> str:

@@ -44,6 +44,7 @@ NAVIGATION: tuple[MenuGroup, ...] = (
         (
             MenuEntry("Jobs", "/jobs", "list"),
             MenuEntry("Sources", "/sources", "book"),
+            MenuEntry("Schedules", "/schedules", "calendar"),
             MenuEntry("Search", "/search", "search"),
             MenuEntry("Explain", "/explain", "question"),
             MenuEntry("Errors", "/errors", "alert"),
@@ -53,11 +54,12 @@ NAVIGATION: tuple[MenuGroup, ...] = (
         "Products",
         (
             MenuEntry("Products", "/products", "tag"),
+            MenuEntry("Price changes", "/prices", "trend"),
             MenuEntry("Alerts", "/alerts", "bell"),
             MenuEntry("Tasks", "/tasks", "clock"),
             MenuEntry("Parsers", "/parsers", "code"),
             MenuEntry("Audit", "/audit", "shield"),
-            MenuEntry("Analytics", "/analytics", "pulse", Scope.OPERATE),
+            MenuEntry("Analytics", "/analytics", "chart", Scope.OPERATE),
         ),
     ),
     MenuGroup(
@@ -71,7 +73,7 @@ NAVIGATION: tuple[MenuGroup, ...] = (
         "This system",
         (
             MenuEntry("Events", "/events", "pulse"),
-            MenuEntry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
+            MenuEntry("Webhooks", "/webhooks", "hook", Scope.OPERATE),
             MenuEntry("Workers", "/workers", "cpu", Scope.OPERATE),
             MenuEntry("Keys", "/keys", "key", Scope.ADMIN),
             MenuEntry("Settings", "/settings", "sliders", Scope.ADMIN),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 from forager.crawl.report import CrawlPace, CrawlReport, crawl_reports, failures_of, pace_of
+from forager.documents.freshness import Freshness, content_freshness
 from forager.documents.sources import list_held_back, list_sources
 from forager.jobs.history import recent_jobs
 from forager.jobs.job import StateCount
@@ -15,8 +17,13 @@ from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.workers import Worker, list_workers
 from forager.metrics.backlog import BacklogSample, backlog_samples
 from forager.parsers.rates import degraded_domains
+from forager.parsers.rollouts import list_bypassed
+from forager.products.filters import PriceDirection
+from forager.products.price_history import PriceMove, largest_changes
+from forager.products.service import CatalogCounts, catalog_counts
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
+from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, count_letters
 from forager.web.formats import counted
 from forager.web.visit import WebVisit
@@ -26,6 +33,8 @@ MINUTES = 60
 POINTS = 60
 SHOWN_RUNNING = 8
 SHOWN_ATTENTION = 5
+SHOWN_DROPS = 5
+DROPS_PERIOD = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,9 @@ class Overview:
     workers: int | None
     attention: list[Attention]
     has_sources: bool
+    freshness: Freshness
+    catalog: CatalogCounts | None
+    drops: list[PriceMove]
     hour: LastHour
     # the time range of the charts
     shown: LastHour
@@ -106,6 +118,7 @@ async def load_overview(visit: WebVisit, minutes: int = MINUTES) -> Overview:
     sources = await list_sources(visit.database, user_id=owner, limit=1)
     tasks = await tasks_now(visit.database)
     hour = await _last(visit, MINUTES)
+    catalog = await _catalog_today(visit) if tasks.any_tasks else None
     workers = None
     if visit.may_operate:
         workers = await list_workers(visit.database, visit.settings)
@@ -120,9 +133,32 @@ async def load_overview(visit: WebVisit, minutes: int = MINUTES) -> Overview:
             *_held_tasks(visit, tasks, hour.tasks.total_waiting),
         ],
         has_sources=bool(sources.items),
+        freshness=await content_freshness(visit.database, user_id=owner),
+        catalog=catalog.counts if catalog else None,
+        drops=catalog.drops if catalog else [],
         hour=hour,
         shown=hour if minutes == MINUTES else await _last(visit, minutes),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogToday:
+    """What changed in the catalog."""
+
+    counts: CatalogCounts
+    drops: list[PriceMove]
+
+
+async def _catalog_today(visit: WebVisit) -> CatalogToday:
+    async def read() -> CatalogToday:
+        since = datetime.now(UTC) - DROPS_PERIOD
+        drops = await largest_changes(
+            visit.database, since, direction=PriceDirection.DROPS, limit=SHOWN_DROPS
+        )
+        return CatalogToday(await catalog_counts(visit.database), drops)
+
+    found: CatalogToday = await visit.cache.get("catalog today", read)
+    return found
 
 
 async def _running(visit: WebVisit) -> list[CrawlReport]:
@@ -180,6 +216,11 @@ async def attention(
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
     if workers is not None:
         found += [*_unreachable_workers(workers, counts), *await _failing_services(visit)]
+        found += [
+            *await _paused_hosts(visit),
+            *await _alarms(visit),
+            *await _bypassed_parsers(visit),
+        ]
         found += [*await _dead_letters(visit), *await _slowed(visit), *await _degraded(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
 
@@ -265,6 +306,36 @@ async def _slowed(visit: WebVisit) -> list[Attention]:
     return [
         Attention(f"{domain.domain_name} is rate-limiting requests", "/domains?slowed=yes")
         for domain in found.items
+    ]
+
+
+async def _paused_hosts(visit: WebVisit) -> list[Attention]:
+    found = await visit.domains.list_domains(held=True, limit=SHOWN_ATTENTION)
+    return [
+        Attention(
+            f"{domain.domain_name} is {domain.task_hold or 'disabled'}",
+            f"/domains/{quote(domain.domain_name, safe='')}",
+        )
+        for domain in found.items
+    ]
+
+
+async def _alarms(visit: WebVisit) -> list[Attention]:
+    return [
+        Attention(
+            f"Results of {alarm.domain} are withheld ({alarm.reason})",
+            f"/domains/{alarm.domain}",
+            True,
+        )
+        for alarm in (await list_alarms(visit.database))[:SHOWN_ATTENTION]
+    ]
+
+
+async def _bypassed_parsers(visit: WebVisit) -> list[Attention]:
+    bypassed = await list_bypassed(visit.database)
+    return [
+        Attention(f"Parser {parser} is bypassed: {reason}", "/parsers", True)
+        for parser, reason in bypassed[:SHOWN_ATTENTION]
     ]
 
 

@@ -13,7 +13,7 @@ import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from starlette.requests import Request
@@ -26,8 +26,10 @@ from forager.web.forms import Form
 SESSION_COOKIE = "forager_session"
 NOTICE_COOKIE = "forager_notice"
 SECRET_COOKIE = "forager_secret"  # noqa: S105 - the name of a cookie
+FLOW_COOKIE = "forager_flow"
 LIFETIME = 12 * 3600
 NEXT_PAGE_SECONDS = 30
+FLOW_SECONDS = 600
 MAX_COOKIE = 2000
 MAX_NOTICE = 500
 CSRF_HEADER = "X-CSRF-Token"
@@ -37,7 +39,16 @@ _CONTEXTS = {
     SESSION_COOKIE: "dashboard session",
     NOTICE_COOKIE: "dashboard notice",
     SECRET_COOKIE: "dashboard secret",
+    FLOW_COOKIE: "dashboard sign-in at an issuer",
 }
+
+
+class SignedIn(NamedTuple):
+    """A person whom the issuer has signed in: owner, scope and name."""
+
+    user_id: str
+    scope: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +58,32 @@ class WebSession:
     key_id: str | None
     csrf: str = field(repr=False)
     expires_at: float
+    signed_in: SignedIn | None = None
 
 
-def new_session(key_id: str | None = None) -> WebSession:
-    return WebSession(key_id, secrets.token_urlsafe(24), time.time() + LIFETIME)
+def new_session(key_id: str | None = None, *, signed_in: SignedIn | None = None) -> WebSession:
+    return WebSession(key_id, secrets.token_urlsafe(24), time.time() + LIFETIME, signed_in)
 
 
 def read_session(request: Request, vault: Vault) -> WebSession | None:
     """The session of a request, unless it has expired or is not ours."""
     found = _read(request, SESSION_COOKIE, vault)
-    session = None if found is None else WebSession(*found)
-    return session if session and session.expires_at > time.time() else None
+    if found is None:
+        return None
+    key_id, csrf, expires_at, *signed_in = found
+    session = WebSession(
+        key_id, csrf, expires_at, *(each and SignedIn(*each) for each in signed_in)
+    )
+    return session if session.expires_at > time.time() else None
 
 
 def write_session(response: Response, session: WebSession, vault: Vault) -> None:
-    values = [session.key_id, session.csrf, session.expires_at]
+    values = [
+        session.key_id,
+        session.csrf,
+        session.expires_at,
+        list(session.signed_in or ()) or None,
+    ]
     _write(response, SESSION_COOKIE, values, LIFETIME, vault)
 
 
@@ -106,6 +128,24 @@ def read_secret(request: Request, vault: Vault) -> str | None:
     """The secret that this page shows; None if it was shown before."""
     secret, path = _read(request, SECRET_COOKIE, vault) or (None, None)
     return secret if path == request.url.path else None
+
+
+def write_flow(response: Response, values: list[str], vault: Vault) -> None:
+    """Remember a sign-in while the browser is at the issuer, whose answer is a link from there."""
+    encrypted = vault.encrypt(orjson.dumps(values).decode(), _CONTEXTS[FLOW_COOKIE])
+    response.set_cookie(
+        FLOW_COOKIE,
+        urlsafe_b64encode(encrypted).decode(),
+        max_age=FLOW_SECONDS,
+        path="/sign-in",
+        secure=True,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def read_flow(request: Request, vault: Vault) -> list[str] | None:
+    return _read(request, FLOW_COOKIE, vault)
 
 
 def delete_cookie(response: Response, name: str) -> None:

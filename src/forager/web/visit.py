@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 from fastapi import Depends, Request
 
 from forager.access.caller import LOCAL, Scope, Unauthorized
 from forager.access.keys import any_key, caller_of
+from forager.access.oidc import caller_by_token
 from forager.api.authentication import is_local
 from forager.api.limits import Paging
 from forager.api.services import Services
@@ -70,7 +72,7 @@ class WebVisit(Services):
         """Raise if the key was revoked, or the first key was created, since the visit began."""
         if self.session.key_id is not None:
             await caller_of(self.database, self.session.key_id)
-        elif await any_key(self.database):
+        elif self.session.signed_in is None and await any_key(self.database):
             raise SignInNeeded
 
 
@@ -82,12 +84,16 @@ async def visit_of(request: Request) -> WebVisit:
     """The visit, or SignInNeeded."""
     services: Services = request.app.state.services
     session = read_session(request, services.vault)
+    is_configured = services.settings.oidc_issuer is not None
     if session is not None and session.key_id is not None:
         try:
             caller = await caller_of(services.database, session.key_id)
         except Unauthorized as error:
             raise SignInNeeded(error.message) from None
-    elif await any_key(services.database) or not is_local(request.scope):
+    elif session is not None and session.signed_in is not None and is_configured:
+        user_id, scope, name = session.signed_in
+        caller = await caller_by_token(services.database, UUID(user_id), Scope(scope), name)
+    elif is_configured or await any_key(services.database) or not is_local(request.scope):
         raise SignInNeeded
     else:
         caller = LOCAL

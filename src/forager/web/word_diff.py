@@ -1,4 +1,4 @@
-"""A unified diff as HTML, with the changed words of changed lines marked."""
+"""Differences as HTML with the changed words marked: unified diffs, and rendered pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 
 from markupsafe import Markup, escape
+
+from forager.web.markdown import sections_to_html
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 # longer lines are marked as a whole: comparing words takes quadratic time, or worse
@@ -80,6 +82,68 @@ def _joined(parts: Iterable[tuple[str, list[str]]], tag: str) -> Markup:
 def diffs_to_html(diffs: Sequence[str], side: bool) -> list[str]:
     """Unified diffs as HTML: lines below each other, or side by side."""
     return [_side_by_side(diff) if side else _inline(diff) for diff in diffs]
+
+
+_TAGS = re.compile(r"(<[^>]*>)")
+_HTML_WORDS = re.compile(r"(?:&#?\w+;|[^\s&])+\s*|\s+|&")
+# above this, words that are frequent are not compared, which bounds the time
+MAX_COMPARED = 400
+
+
+def changes_to_html(texts: Sequence[str]) -> list[str]:
+    """Markdown of two versions of each section, one after the other, as one HTML with marks."""
+    html = sections_to_html(texts)
+    return [mark_changes(*pair) for pair in zip(html[::2], html[1::2], strict=True)]
+
+
+def mark_changes(old: str, new: str) -> str:
+    """The new HTML with added words in `ins` and removed words in `del`.
+
+    Each word is marked inside its own element, so the result is as well-formed as the new HTML.
+    """
+    if old == new:
+        return new
+    before = [word for kind, word in _tokens(old) if kind == "word"]
+    tokens = list(_tokens(new))
+    after = [word for kind, word in tokens if kind == "word"]
+    is_long = max(len(before), len(after)) > MAX_COMPARED
+    matcher = SequenceMatcher(None, before, after, autojunk=is_long)
+    added: set[int] = set()
+    removed: dict[int, str] = {}
+    for kind, i, j, k, m in matcher.get_opcodes():
+        if kind != "equal":
+            added.update(range(k, m))
+            removed[k] = "".join(f"{word.rstrip()} " for word in before[i:j])
+    return "".join(_marked(tokens, added, removed, len(after)))
+
+
+def _tokens(html: str) -> Iterator[tuple[str, str]]:
+    """Tags, words (each with the space after it) and other space between tags."""
+    for part in _TAGS.split(html):
+        if part.startswith("<"):
+            yield "tag", part
+        else:
+            for word in _HTML_WORDS.findall(part):
+                yield "space" if word.isspace() else "word", word
+
+
+def _marked(
+    tokens: Sequence[tuple[str, str]], added: set[int], removed: dict[int, str], words: int
+) -> Iterator[str]:
+    at = 0
+    for kind, token in tokens:
+        if kind != "word":
+            yield token
+            continue
+        yield _mark("del", removed.get(at, ""))
+        yield _mark("ins", token) if at in added else token
+        at += 1
+    if removed.get(words):
+        yield f"<p>{_mark('del', removed[words])}</p>"
+
+
+def _mark(tag: str, html: str) -> str:
+    return f"<{tag}>{html}</{tag}>" if html.strip() else html
 
 
 def _inline(diff: str) -> str:

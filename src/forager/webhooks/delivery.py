@@ -37,21 +37,24 @@ from forager.events.service import event_contents
 from forager.fetch.response import agent_header
 from forager.logs import get_logger
 from forager.metrics.catalog import WEBHOOK_DELIVERIES
-from forager.outbox import store as outbox
+from forager.outbox import service as outbox
 from forager.outbox.claim import Claim, claimed
 from forager.outbox.message import Failure, Lane, Message, RetryPolicy
 from forager.secrets import SecretsUnavailable, Vault
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.webhooks import signing, store
+from forager.webhooks.chat import ChatUnavailable, check_installed, send_to_channel
 from forager.webhooks.mail import Mailer, MailUnavailable
 from forager.webhooks.posting import Posted, Poster
 from forager.webhooks.service import CONTEXT, no_such_webhook
-from forager.webhooks.webhook import MAILTO, TOPIC, Receiver
+from forager.webhooks.webhook import TOPIC, Receiver, is_http
 
 log = get_logger("webhooks")
 
 POLL_INTERVAL = 1.0
+# while no webhook could receive anything
+IDLE_POLL_INTERVAL = 5.0
 PER_CLAIM = 20
 AT_ONCE = 4
 # longer than one claim can take
@@ -103,6 +106,7 @@ class Deliverer:
         self._agent = agent_header(settings)
         self._poster = Poster(self._agent)
         self._busy: dict[int, asyncio.Task[int]] = {}
+        self._poll_interval = POLL_INTERVAL
 
     def service(self) -> Service:
         """Without an interval: its step waits for deliveries."""
@@ -132,7 +136,7 @@ class Deliverer:
         for receiver, messages in await self._claim(list(self._busy)):
             delivery = self._deliver(self._poster, receiver, messages)
             self._busy[receiver.id] = asyncio.create_task(delivery)
-        await _first_of(self._busy.values(), POLL_INTERVAL)
+        await _first_of(self._busy.values(), self._poll_interval)
 
     async def run_once(self) -> int:
         """Send due messages; returns how many were accepted."""
@@ -147,6 +151,7 @@ class Deliverer:
     async def _claim(self, busy: Sequence[int]) -> list[tuple[Receiver, list[Message]]]:
         async with self._database.connection() as connection:
             ready = await store.select_ready(connection, busy=busy)
+            self._poll_interval = POLL_INTERVAL if ready or busy else IDLE_POLL_INTERVAL
             if not ready:
                 return []
             lanes = [Lane(TOPIC, each.id, _per_claim(each)) for each in ready]
@@ -166,7 +171,7 @@ class Deliverer:
         async with claimed(self._database, messages) as claim:
             try:
                 send = _sender(poster, receiver, self._vault, self._settings)
-            except (SecretsUnavailable, MailUnavailable) as error:
+            except (SecretsUnavailable, MailUnavailable, ChatUnavailable) as error:
                 log.error("messages cannot be sent", webhook=receiver.id, reason=error.message)
                 await self._pause(receiver, UNREADY_PAUSE, error.message)
                 return 0
@@ -240,8 +245,8 @@ class Deliverer:
 def _per_claim(receiver: Receiver) -> int:
     if receiver.failures >= PAUSE_AFTER:
         return 1
-    # a mail server may take minutes for a few messages
-    return AT_ONCE if receiver.url.startswith(MAILTO) else PER_CLAIM
+    # a mail server or a channel may take minutes for a few messages
+    return PER_CLAIM if is_http(receiver.url) else AT_ONCE
 
 
 async def send_test(database: Database, settings: Settings, webhook_id: int) -> Posted:
@@ -254,6 +259,7 @@ async def send_test(database: Database, settings: Settings, webhook_id: int) -> 
         "kind": TEST_KIND,
         "occurred_at": _shown(datetime.now(UTC)),
         "domain": None,
+        "source": None,
         "product": None,
         "data": {"webhook_id": webhook_id},
     }
@@ -268,10 +274,15 @@ Send = Callable[[Mapping[str, Any], str, int], Awaitable[Posted]]
 
 def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings) -> Send:
     """The function that sends to a receiver; raises an error while that is not possible."""
-    if receiver.url.startswith(MAILTO):
+    if receiver.is_mail:
         mailer = Mailer(settings)
         return lambda content, delivery, _: mailer.send(receiver.url, content, delivery)
     secret = vault.decrypt(receiver.secret, CONTEXT)
+    if not is_http(receiver.url):
+        check_installed()
+        return lambda content, *_: send_to_channel(
+            secret, content, allow_private=receiver.allow_private
+        )
 
     def post(content: Mapping[str, Any], delivery: str, attempt: int) -> Awaitable[Posted]:
         body = orjson.dumps(content)
@@ -301,6 +312,7 @@ def message_content(event: EventContent) -> dict[str, Any]:
         "kind": event.kind,
         "occurred_at": _shown(event.occurred_at),
         "domain": event.domain,
+        "source": event.source_id,
         "product": None if event.product_id is None else product,
         "data": event.payload,
     }

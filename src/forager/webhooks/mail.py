@@ -7,7 +7,7 @@ import hashlib
 import smtplib
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from email.message import EmailMessage
@@ -15,12 +15,11 @@ from email.utils import localtime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import orjson
-
 from forager.errors import NotAllowed, error_text
 from forager.extract.text import readable
 from forager.settings import Settings
 from forager.settings.engines import SMTP_STARTTLS, SMTP_TLS
+from forager.webhooks.message_text import lines_of, subject_of
 from forager.webhooks.posting import SHOWN_BYTES, Posted
 from forager.webhooks.webhook import MAILTO
 
@@ -30,13 +29,6 @@ AT_ONCE = 4
 PERMANENT = 500
 MAX_SUBJECT = 200
 PORTS = {SMTP_TLS: 465, SMTP_STARTTLS: 587}
-# conditions of alert rules, by kind
-CONDITIONS = {
-    "price_below": "price below {amount}",
-    "price_drop": "price drop of at least {percent} %",
-    "new_low": "lowest price in {days} days",
-    "back_in_stock": "back in stock",
-}
 
 
 # a slow mail server must not block other threads
@@ -129,49 +121,8 @@ def _refused(
 
 def _message(content: Mapping[str, Any]) -> EmailMessage:
     message = EmailMessage()
-    message["Subject"] = " ".join(readable(_subject(content)).split())[:MAX_SUBJECT]
+    message["Subject"] = " ".join(readable(subject_of(content)).split())[:MAX_SUBJECT]
     message["Date"] = localtime()
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content("\n".join(readable(line) for line in _lines(content)) + "\n")
+    message.set_content("\n".join(readable(line) for line in lines_of(content)) + "\n")
     return message
-
-
-def _subject(content: Mapping[str, Any]) -> str:
-    data, product = content["data"], content["product"] or {}
-    name = product.get("name") or content["domain"] or "Forager"
-    if data.get("variant"):
-        name = f"{name}, {data['variant']}"
-    rule = data.get("rule")
-    if rule is None:
-        return f"{content['kind']}: {name}"
-    if rule["kind"] == "back_in_stock":
-        return f"Back in stock: {name}"
-    return f"Price alert: {name} now {_price(data, 'new')}"
-
-
-def _lines(content: Mapping[str, Any]) -> Iterator[str]:
-    data, product = dict(content["data"]), content["product"]
-    if product is not None:
-        yield from (product["name"] or "", product["url"] or "", "")
-    if variant := data.pop("variant", None):
-        yield f"Variant: {variant}"
-    if (rule := data.pop("rule", None)) is not None:
-        if data.get("new") is not None:
-            before = f" (before: {_price(data, 'old')})" if data.get("old") is not None else ""
-            yield f"Price: {_price(data, 'new')}{before}"
-        yield f"Availability: {data.get('availability') or 'unknown'}"
-        yield f"Alert rule {rule['id']}: {CONDITIONS[rule['kind']].format(**rule)}"
-    else:
-        yield f"Event: {content['kind']}"
-        yield from (f"{name}: {_value(value)}" for name, value in data.items() if value is not None)
-    if content["domain"]:
-        yield f"Domain: {content['domain']}"
-    yield f"Time: {content['occurred_at']}"
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-
-
-def _price(data: Mapping[str, Any], name: str) -> str:
-    return " ".join(str(part) for part in (data.get(name), data.get("currency")) if part)

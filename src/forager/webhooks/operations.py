@@ -53,25 +53,31 @@ Secret = Annotated[
 _ABOUT_WEBHOOK = {
     "failures": "Failed messages in a row.",
     "domain": "Only events of this domain; null: of all.",
+    "pattern": "Only changes of pages and sections that match; null: all.",
+    "url": "An HTTP URL, a `mailto:` address, or a channel without its secrets.",
 }
 
 
-class Webhook(ResponseModel, row=webhook.Webhook, about=_ABOUT_WEBHOOK):
+class Webhook(ResponseModel, row=webhook.Webhook, hidden=("source_id",), about=_ABOUT_WEBHOOK):
     """A webhook that receives events, without its secret."""
 
-    kinds: list[EventKind] = Field(description="Empty: all kinds.")
+    source: str | None = Field(
+        validation_alias="source_id",
+        description="Only events of this source and its versions; null: of all.",
+    )
+    kinds: list[EventKind] = Field(description="Events that are sent; empty: all kinds.")
     ordered: bool = Field(description="Whether events of one product arrive in order.")
     state: webhook.WebhookState = Field(description="Failing: the last message was refused.")
     active: bool = Field(validation_alias="is_active", description="Whether events are sent.")
     last_error: str | None = Field(description="Last response or error of a failing webhook.")
-    retries_at: Time | None
-    waiting: int = Field(description="Pending messages.")
+    retries_at: Time | None = Field(description="When delivery is retried; null: now.")
+    waiting: int = Field(description="Number of pending messages.")
 
 
 class IssuedWebhook(Webhook):
     """A webhook with its secret, which is shown once."""
 
-    secret: str | None = Field(description="Null for an e-mail address, or if it is not new.")
+    secret: str | None = Field(description="Null if messages are not signed, or if it is not new.")
 
     @classmethod
     def build(cls, issued: service.Issued) -> Self:
@@ -84,7 +90,8 @@ class WebhookOrder(RequestModel):
     url: PlainText = Field(
         min_length=1,
         max_length=service.MAX_URL,
-        description="URL that events are posted to, or `mailto:` and an e-mail address.",
+        description="URL that events are posted to, `mailto:` and an e-mail address, or the URL "
+        "of a channel, such as `slack://…` or `ntfy://…` (extra `notify`).",
     )
     kinds: list[EventKind] = Field(
         default_factory=list,
@@ -93,6 +100,14 @@ class WebhookOrder(RequestModel):
     )
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
         default=None, description="Only events of this domain."
+    )
+    source: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
+        default=None, description="Only events of this source and its versions."
+    )
+    pattern: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
+        default=None,
+        description="Of `source.changed`, only pages whose URL matches, such as `/api/*`, and "
+        "sections whose heading matches, such as `re:(?i)deprecated`.",
     )
     secret: Secret | None = None
     allow_private: bool = Field(default=False, description="Allow a private address.")
@@ -113,7 +128,16 @@ class WebhookPatch(WebhookOrder):
     active: bool = Field(default=True, description="Whether events are sent.")
 
 
-class Delivery(ResponseModel, row=webhook.Delivery, hidden=("responses",)):
+_ABOUT_DELIVERY = {
+    "event_id": "ID of the event.",
+    "next_attempt_at": "When the next attempt is due.",
+    "sent_at": "When it was delivered.",
+    "given_up_at": "When delivery was given up.",
+    "kind": "Kind of the event, such as `price.changed`.",
+}
+
+
+class Delivery(ResponseModel, row=webhook.Delivery, hidden=("responses",), about=_ABOUT_DELIVERY):
     """One message to one webhook, and its outcome."""
 
 
@@ -123,7 +147,7 @@ class DeliveryResponse(ResponseModel):
     attempt: int
     at: Time = Field(description="When the attempt ended.")
     status: int | None = Field(description="HTTP status or SMTP code; null: no response.")
-    error: str | None
+    error: str | None = Field(description="Why the attempt failed; null: it succeeded.")
     seconds: float
     headers: dict[str, str] = Field(description="First 2 kB, without cookies.")
     body: str = Field(description="First 2 kB.")
@@ -139,14 +163,14 @@ class DeliveryDetails(Delivery):
 class TestResult(ResponseModel):
     """The response to a test message."""
 
-    taken: bool
-    status: int | None
-    error: str | None
+    taken: bool = Field(description="Whether the receiver accepted the message.")
+    status: int | None = Field(description="HTTP status or SMTP code; null: no response.")
+    error: str | None = Field(description="Why the test failed; null: it succeeded.")
     seconds: float
 
 
 class RenewedMessages(ResponseModel):
-    webhook_id: int
+    webhook_id: int = Field(description="ID of the webhook.")
     messages: int = Field(description="Number of messages that are sent at once.")
 
 
@@ -162,6 +186,7 @@ def _state(found: Any) -> tuple[str, str]:
 WEBHOOK_COLUMNS: Columns = {
     "ID>": "id", "URL": "url", "STATE": _state, "PENDING>": "waiting",
     "EVENTS": lambda found: ", ".join(found.kinds) or "all events", "DOMAIN?": "domain",
+    "SOURCE?": "source",
 }  # fmt: skip
 DELIVERY_COLUMNS: Columns = {
     "MESSAGE>": "id", "EVENT>": "event_id", "KIND": "kind", "CREATED": "created_at",
@@ -253,8 +278,11 @@ async def deliveries(
 async def show_delivery(
     context: Context, webhook_id: WebhookId, message_id: MessageId
 ) -> DeliveryDetails:
-    """Show a message: its payload, and the responses to the last attempts."""
-    found, event = await _service(context).delivery(webhook_id, message_id)
+    """Show a message: its payload, and the responses to the last attempts.
+
+    The payload is missing if the event is about a source of another owner.
+    """
+    found, event = await _service(context).delivery(webhook_id, message_id, user_id=context.owner)
     return DeliveryDetails.of(found, payload=None if event is None else message_content(event))
 
 

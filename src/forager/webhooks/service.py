@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypedDict
+from uuid import UUID
 
 import ada_url
 import psycopg
@@ -18,14 +19,16 @@ from forager.db.retention import delete_rows
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
 from forager.events.event import EventContent, EventKind, checked_kind
 from forager.events.service import event_contents
+from forager.extract.wildcard import Pattern
 from forager.fetch.domains.service import domain_of
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, Option, action
-from forager.outbox import store as outbox
+from forager.outbox import service as outbox
 from forager.outbox.message import Lane
 from forager.secrets import Vault
 from forager.services.service import in_chunks
 from forager.webhooks import signing, store
+from forager.webhooks.chat import checked_channel, is_channel
 from forager.webhooks.webhook import MAILTO, TOPIC, Delivery, Webhook
 
 MAX_URL = 2000
@@ -52,11 +55,16 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWebhook:
-    """A new webhook; kinds and domain filter its events, `ordered`: in order per product."""
+    """A new webhook; kinds, domain and source filter its events, `ordered`: in order per product.
+
+    `pattern` filters the pages and sections in events about changes of sources.
+    """
 
     url: str
     kinds: tuple[str, ...] = ()
     domain: str | None = None
+    source: str | None = None
+    pattern: str | None = None
     secret: str | None = None
     allow_private: bool = False
     ordered: bool = False
@@ -68,6 +76,8 @@ class WebhookChanges(TypedDict, total=False):
     url: str
     kinds: Sequence[str]
     domain: str | None
+    source: str | None
+    pattern: str | None
     allow_private: bool
     ordered: bool
     active: bool
@@ -92,33 +102,48 @@ class Webhooks:
 
     async def add(self, new: NewWebhook) -> Issued:
         """Add a webhook, with a new secret if none is given."""
-        url = checked_url(new.url, allow_private=new.allow_private)
+        if is_channel(new.url):
+            url, secret = await checked_channel(new.url.strip()), new.url.strip()
+        else:
+            url = checked_url(new.url, allow_private=new.allow_private)
+            secret = _checked_secret(new.secret)
         kinds = _checked_kinds(new.kinds, url)
-        secret = _checked_secret(new.secret)
         encrypted = self._vault.encrypt(secret, CONTEXT)
         async with self._database.transaction() as connection:
             domain_id = await _domain_id(connection, new.domain)
-            webhook_id = await store.insert_webhook(
-                connection,
-                url=url,
-                secret=encrypted,
-                kinds=kinds,
-                domain_id=domain_id,
-                allow_private=new.allow_private,
-                ordered=new.ordered,
-            )
+            values = {
+                "url": url,
+                "secret": encrypted,
+                "kinds": kinds,
+                "domain_id": domain_id,
+                "source_id": new.source,
+                "pattern": _checked_pattern(new.pattern),
+                "allow_private": new.allow_private,
+                "ordered": new.ordered,
+            }
+            webhook_id = await store.insert_webhook(connection, values)
             if webhook_id is None:
                 raise _taken(url)
             webhook = await _existing(connection, webhook_id)
-        return Issued(webhook, None if webhook.is_mail else secret)
+        return Issued(webhook, secret if webhook.is_signed else None)
 
     async def change(self, webhook_id: int, changes: WebhookChanges) -> Issued:
         """Set values; pending messages go to the new URL, signed with the new secret."""
         secret = _checked_secret(changes["secret"]) if "secret" in changes else None
+        shown = (await self.get(webhook_id)).url
+        if is_channel(url := changes.get("url", "")):
+            if url == shown:  # as lists show it, without its secrets
+                changes = {**changes}
+                del changes["url"]
+            else:
+                secret = url.strip()
+                changes = {**changes, "url": await checked_channel(secret)}
         async with self._database.transaction() as connection:
             known = await store.lock_webhook(connection, webhook_id)
             if known is None:
                 raise no_such_webhook(webhook_id)
+            if "secret" in changes and not known.is_signed:
+                raise NotAllowed(f"messages of webhook {webhook_id} are not signed")
             values = await _values(connection, changes, known)
             if secret is not None:
                 values["secret"] = self._vault.encrypt(secret, CONTEXT)
@@ -131,7 +156,7 @@ class Webhooks:
             elif active is False and known.is_active:
                 await store.set_active(connection, webhook_id, False, BY_HAND)
             webhook = await _existing(connection, webhook_id)
-        return Issued(webhook, None if webhook.is_mail else secret)
+        return Issued(webhook, secret if webhook.is_signed else None)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
         check_limit(limit)
@@ -162,10 +187,7 @@ class Webhooks:
 
     async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
         """Sign with a new secret from the next message on."""
-        changed = await self.change(webhook_id, WebhookChanges(secret=secret))
-        if changed.secret is None:
-            raise NotAllowed(f"webhook {webhook_id} sends e-mail, which is not signed")
-        return changed
+        return await self.change(webhook_id, WebhookChanges(secret=secret))
 
     async def deliveries(
         self,
@@ -188,16 +210,24 @@ class Webhooks:
         return page_of(found, limit, lambda each: each.id)
 
     async def delivery(
-        self, webhook_id: int, message_id: int
+        self, webhook_id: int, message_id: int, *, user_id: UUID | None = None
     ) -> tuple[Delivery, EventContent | None]:
-        """A message with its responses, and its event; None if the event was deleted."""
+        """A message with its responses, and its event; None if the event was deleted.
+
+        With an owner, the event is also None if it is about a source of another owner.
+        """
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
             found = await store.select_delivery(connection, webhook_id, message_id)
             if found is None:
                 raise NotFound(f"webhook {webhook_id} has no message {message_id}")
         events = await event_contents(self._database, [found.event_id])
-        return found, events[0] if events else None
+        seen = [
+            each
+            for each in events
+            if user_id is None or not each.source_id or each.user_id == user_id
+        ]
+        return found, seen[0] if seen else None
 
     async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:
         """Send failed and pending messages at once, with a new set of attempts; return how many."""
@@ -293,7 +323,11 @@ async def _values(
     if "url" in changes or "allow_private" in changes:
         values["allow_private"] = changes.get("allow_private", known.allow_private)
         url = changes.get("url", known.url)
-        values["url"] = checked_url(url, allow_private=values["allow_private"])
+        if is_channel(url) != is_channel(known.url):
+            raise InvalidInput("the type of a webhook cannot be changed", hint="Add a new webhook.")
+        if not is_channel(url):
+            url = checked_url(url, allow_private=values["allow_private"])
+        values["url"] = url
     if "ordered" in changes:
         values["ordered"] = changes["ordered"]
     kinds = changes.get("kinds", known.kinds)
@@ -301,6 +335,10 @@ async def _values(
         values["kinds"] = _checked_kinds(kinds, values.get("url", known.url))
     if "domain" in changes:
         values["domain_id"] = await _domain_id(connection, changes["domain"])
+    if "source" in changes:
+        values["source_id"] = changes["source"]
+    if "pattern" in changes:
+        values["pattern"] = _checked_pattern(changes["pattern"])
     return values
 
 
@@ -309,6 +347,12 @@ def _checked_kinds(kinds: Sequence[str], url: str) -> list[str]:
     if not kinds and url.startswith(MAILTO):
         return [EventKind.ALERT.value]
     return sorted({checked_kind(kind).value for kind in kinds})
+
+
+def _checked_pattern(text: str | None) -> str | None:
+    if text is not None:
+        Pattern.compile(text)
+    return text
 
 
 async def _domain_id(connection: Connection, host: str | None) -> int | None:

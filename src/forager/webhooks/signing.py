@@ -2,7 +2,7 @@
 
 The header is `Forager-Signature: t=1718000000,v1=5257a8…`: the time in Unix seconds, and the
 HMAC-SHA256, in hexadecimal, of that number, a full stop and the body as it was sent. Receivers that
-run Python can call `verify`; for others these few lines say all there is to know.
+run Python can call `verify_signature`; for others these few lines say all there is to know.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def sign(secret: str, body: bytes, timestamp: int) -> str:
     return f"t={timestamp},v1={_digest(secret, body, timestamp)}"
 
 
-def verify(
+def verify_signature(
     secret: str,
     header: str,
     body: bytes,
@@ -42,7 +42,7 @@ def verify(
     *,
     now: float | None = None,
 ) -> None:
-    """Raise InvalidSignature unless the body was signed with the secret `tolerance` seconds ago.
+    """Raise InvalidSignature unless the secret signed the body in the last `tolerance` seconds.
 
     `body` is what was received, byte for byte, before anything has parsed it. A header may hold
     several signatures `v1`; one that fits is enough.

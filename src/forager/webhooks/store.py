@@ -13,9 +13,10 @@ from forager.webhooks.webhook import Delivery, Receiver, Webhook
 # --- webhooks ------------------------------------------------------------------------------------
 
 _WEBHOOKS: LiteralString = f"""
-    SELECT w.id, w.url, w.kinds, d.domain_name AS domain, w.allow_private, w.ordered, w.is_active,
-    w.disabled_reason, w.failures, CASE WHEN w.rests_until > now() THEN w.rests_until END
-    AS retries_at, CASE WHEN w.failures > 0 THEN (
+    SELECT w.id, w.url, w.kinds, d.domain_name AS domain, w.source_id, w.pattern, w.allow_private,
+    w.ordered, w.is_active, w.disabled_reason, w.failures,
+    CASE WHEN w.rests_until > now() THEN w.rests_until END AS retries_at,
+    CASE WHEN w.failures > 0 THEN (
         SELECT o.last_error FROM outbox o
          WHERE o.topic = 'webhooks' AND o.lane = w.id AND o.last_error IS NOT NULL
            AND o.sent_at IS NULL
@@ -27,25 +28,15 @@ _WEBHOOKS: LiteralString = f"""
 """
 
 
-async def insert_webhook(
-    connection: Connection,
-    *,
-    url: str,
-    secret: bytes,
-    kinds: Sequence[str],
-    domain_id: int | None,
-    allow_private: bool,
-    ordered: bool,
-) -> int | None:
+async def insert_webhook(connection: Connection, values: Mapping[str, Any]) -> int | None:
     """The id of the new webhook; None if one exists for this URL."""
+    columns, places = ", ".join(values), ", ".join(f"%({name})s" for name in values)
     return await Values(connection).first(
-        """
-        INSERT INTO webhooks (url, secret, kinds, domain_id, allow_private, ordered)
-        VALUES (%s, %s, %s, %s, %s, %s)
-            ON CONFLICT (url) DO NOTHING
+        f"""
+        INSERT INTO webhooks ({columns}) VALUES ({places}) ON CONFLICT (url) DO NOTHING
         RETURNING id
         """,
-        (url, secret, list(kinds), domain_id, allow_private, ordered),
+        values,
     )
 
 

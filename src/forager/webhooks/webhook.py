@@ -28,6 +28,9 @@ class Webhook:
     url: str
     kinds: list[str]
     domain: str | None
+    source_id: str | None
+    # of pages and sections in events about changes
+    pattern: str | None
     allow_private: bool
     ordered: bool
     is_active: bool
@@ -50,16 +53,29 @@ class Webhook:
     def is_mail(self) -> bool:
         return self.url.startswith(MAILTO)
 
+    @property
+    def is_signed(self) -> bool:
+        return is_http(self.url)
+
+
+def is_http(url: str) -> bool:
+    """Whether messages are posted to the URL; others go to a mail server or to a channel."""
+    return url.startswith(("http://", "https://"))
+
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """The columns of a webhook for delivery."""
+    """The columns of a webhook for delivery; the secret of a channel is its URL."""
 
     id: int
     url: str
     secret: bytes
     allow_private: bool
     failures: int
+
+    @property
+    def is_mail(self) -> bool:
+        return self.url.startswith(MAILTO)
 
 
 @dataclass(frozen=True, slots=True)

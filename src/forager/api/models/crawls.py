@@ -34,7 +34,11 @@ class CrawlOrder(CrawlChoices):
         urls=["https://docs.example.org/"], max_pages=500, exclude=["/archive/*"], priority=5
     )
 
-    urls: list[Text] = Field(min_length=1, max_length=MAX_SEEDS, description="Start URLs.")
+    urls: list[Text] = Field(
+        default_factory=list,
+        max_length=MAX_SEEDS,
+        description="Start URLs; of a folder or repository, the public address of its files.",
+    )
     source: SourceName | None = Field(
         default=None, description="Name of the source; the host by default."
     )
@@ -49,7 +53,7 @@ class CrawlOrder(CrawlChoices):
 
 
 class PreviewedUrl(ResponseModel):
-    url: str
+    url: str = Field(description="A URL that the crawl would reach.")
     via: str
     refusal: str | None = Field(description="Why the URL would not be fetched; null: it would be.")
 
@@ -93,38 +97,42 @@ class Ledger(ResponseModel):
     """discovered = fetched + unchanged + duplicate + failed + excluded + pending, always."""
 
     discovered: int = Field(description="URLs known to the crawl.")
-    fetched: int
+    fetched: int = Field(description="Pages fetched.")
     unchanged: int
     duplicate: int = Field(description="URLs with the content of another URL.")
-    failed: int
+    failed: int = Field(description="URLs that failed.")
     excluded: int = Field(description="URLs that the rules exclude.")
     pending: int = Field(description="URLs yet to be fetched.")
     carried_over: int = Field(description="Failed pages whose last good version stays published.")
-    failed_by_reason: dict[str, int]
-    carried_over_by_reason: dict[str, int]
-    excluded_by_reason: dict[str, int]
-    duplicate_by_reason: dict[str, int]
-    out_of_scope_links: dict[str, int]
+    failed_by_reason: dict[str, int] = Field(description="Failed URLs by reason.")
+    carried_over_by_reason: dict[str, int] = Field(
+        description="Carried-over pages by reason of failure."
+    )
+    excluded_by_reason: dict[str, int] = Field(description="Excluded URLs by reason.")
+    duplicate_by_reason: dict[str, int] = Field(description="Duplicates by reason.")
+    out_of_scope_links: dict[str, int] = Field(description="Links out of scope by reason.")
     rendered_by_reason: dict[str, int] = Field(
         description="Pages that were rendered in a browser, by reason."
     )
-    remarks: dict[str, int]
+    remarks: dict[str, int] = Field(description="Remarks by kind.")
     sitemaps: dict[str, int] = Field(description="Sitemaps by outcome.")
 
 
-class CrawlProgress(ResponseModel):
+class CrawlProgress(ResponseModel, thing="crawl"):
     """How far a crawl is, by its last commit."""
 
     job_id: UUID
     progress_id: UUID = Field(description="The same as `job_id`.")
-    source: str | None = Field(validation_alias="source_id")
-    status: ShownStatus
-    progress_percentage: int = Field(ge=0, le=100)
+    source: str | None = Field(description="Name of the source.", validation_alias="source_id")
+    status: ShownStatus = Field(description="Status of the crawl.")
+    progress_percentage: int = Field(
+        description="Share of the known work that is done, in percent.", ge=0, le=100
+    )
     stop_reason: str | None
     error_message: str | None
-    pages: int
-    bytes: int
-    depth: int = Field(description="Links from a start URL.")
+    pages: int = Field(description="Number of pages fetched so far.")
+    bytes: int = Field(description="Number of bytes fetched so far.")
+    depth: int = Field(description="Largest number of links from a start URL so far.")
     seconds: float = Field(description="Time spent running, over all runs.")
     pages_per_second: float = Field(
         description="Over the last half minute while it runs, and on average afterwards."
@@ -136,7 +144,7 @@ class CrawlProgress(ResponseModel):
         description="What the crawl waits for, for example "
         "`rate-limited by example.com (Retry-After), next request in 4 s`."
     )
-    ledger: Ledger
+    ledger: Ledger = Field(description="Account of all URLs.")
     generation: GenerationChanges | None = Field(
         description="Null before the crawl starts, and for crawls that keep no documents."
     )

@@ -92,15 +92,15 @@ class RefusedItem(ResponseModel):
     """An item that cannot be tracked; the others are."""
 
     item: int = Field(description="Position in the list, from 0.")
-    reason: str
-    text: str
+    reason: str = Field(description="Why the item was rejected.")
+    text: str = Field(description="Text of the item.")
 
     @classmethod
     def build(cls, bad: BadLine) -> RefusedItem:
         return cls(item=bad.line, reason=render(bad.reason, as_call), text=storable(bad.text))
 
 
-class TrackedTask(ResponseModel):
+class TrackedTask(ResponseModel, thing="task"):
     item: int = Field(description="Position of its URL in the list, from 0.")
     id: int
     url: str = Field(description="As given in the request.")
@@ -109,9 +109,9 @@ class TrackedTask(ResponseModel):
 class TrackResult(ResponseModel):
     """The result for each item."""
 
-    added: int
+    added: int = Field(description="Number of new tasks.")
     known: int = Field(description="URLs that are tracked already or repeated.")
     updated: int = Field(description="Number of existing tasks whose options changed.")
-    bad: int
-    tasks: list[TrackedTask]
-    refused: list[RefusedItem]
+    bad: int = Field(description="Number of rejected items.")
+    tasks: list[TrackedTask] = Field(description="The tracked tasks.")
+    refused: list[RefusedItem] = Field(description="Rejected items.")

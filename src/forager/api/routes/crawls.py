@@ -14,6 +14,7 @@ from forager.api.models import crawls as views
 from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import JobId, OperatorServices, ReaderServices
 from forager.api.streams import ProgressHub, progress_events
+from forager.crawl import admission
 from forager.crawl.operations.jobs import Job
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import crawl_report
@@ -45,8 +46,8 @@ async def start(order: views.CrawlOrder, services: OperatorServices, once: OnlyO
     """
     options = _options(order)
     return await once.do(
-        lambda services: services.start_crawl(
-            options, source=order.source, priority=order.priority
+        lambda services: admission.start_crawl(
+            services.context, options, source=order.source, priority=order.priority
         ),
         views.CrawlStarted.build,
         status=202,
@@ -56,7 +57,7 @@ async def start(order: views.CrawlOrder, services: OperatorServices, once: OnlyO
 @router.post("/preview")
 async def preview(order: views.CrawlOrder, services: OperatorServices) -> views.CrawlPreview:
     """Return the URLs that a crawl would fetch first, and what robots.txt says about them."""
-    return views.CrawlPreview.of(await services.preview(_options(order)))
+    return views.CrawlPreview.of(await admission.preview(services.context, _options(order)))
 
 
 @router.get("")
@@ -79,7 +80,7 @@ async def progress(crawl_id: JobId, services: ReaderServices) -> views.CrawlProg
 async def cancel(crawl_id: JobId, services: OperatorServices) -> Job:
     """Cancel a crawl; unpublished work is discarded."""
     job = await services.find_job(crawl_id)
-    return Job.of(await services.move_job(job.id, Move.CANCEL))
+    return Job.of(await admission.move_job(services.context, job.id, Move.CANCEL))
 
 
 EVENT_STREAM: dict[str, Any] = {

@@ -13,6 +13,7 @@ from forager.api.problems import Problem, problem_of
 from forager.api.services import JobId, OperatorServices, ReaderServices
 from forager.api.streams import download, file_responses
 from forager.archive.options import archive_options
+from forager.crawl.admission import move_job
 from forager.crawl.export import CrawlExport, export_stream
 from forager.crawl.operations.jobs import Job
 from forager.crawl.options import CrawlExportFormat
@@ -40,17 +41,17 @@ class BulkOrder(RequestModel):
     reason: Reason | None = None
 
 
-class MovedJob(ResponseModel):
+class MovedJob(ResponseModel, thing="job"):
     """The result for one job: its current state, or why it was not changed."""
 
     id: UUID
-    job: Job | None
-    problem: Problem | None
+    job: Job | None = Field(description="The job; null if it was not changed.")
+    problem: Problem | None = Field(description="Why the job was not changed; null if it was.")
 
 
 class BulkResult(ResponseModel):
-    moved: int
-    failed: int
+    moved: int = Field(description="Number of jobs changed.")
+    failed: int = Field(description="Number of jobs that were not changed.")
     items: list[MovedJob] = Field(description="In the order of the given IDs.")
 
 
@@ -58,7 +59,7 @@ class BulkResult(ResponseModel):
 async def move_many(order: BulkOrder, services: OperatorServices) -> BulkResult:
     """Pause, resume, cancel or retry several jobs; each has a separate result."""
     moved = await bulk.move_each(
-        order.ids, lambda job_id: services.move_job(job_id, order.action, order.reason)
+        order.ids, lambda job_id: move_job(services.context, job_id, order.action, order.reason)
     )
     items = [_moved(each) for each in moved]
     done = sum(item.job is not None for item in items)

@@ -10,14 +10,19 @@ from forager.access.operations import Limits
 from forager.api.services import ReaderServices
 from forager.operations.models import ResponseModel
 
+_ABOUT_ME = {
+    "key_id": "ID of the key; null without a key.",
+    "name": "Name of the local user.",
+}
 
-class Me(ResponseModel, row=Caller):
+
+class Me(ResponseModel, row=Caller, about=_ABOUT_ME):
     """The caller; without a key, a user of this machine."""
 
     visibility: Visibility = Field(
         description="The jobs and sources that the caller sees; admins see everything."
     )
-    quota: Limits
+    quota: Limits = Field(description="Limits of the caller.")
 
 
 router = APIRouter(tags=["keys"])

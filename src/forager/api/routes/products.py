@@ -1,26 +1,17 @@
-"""Products: lists, details, prices, images, exports, audits; and analytics queries."""
+"""Products: lists, details, prices, images, exports and audits."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
-from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, QueryResult, list_queries
-from forager.api.limits import (
-    Limit,
-    Listed,
-    RowId,
-    analyse,
-    listed,
-)
+from forager.api.limits import RowId
 from forager.api.services import OperatorServices, ReaderServices
 from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, file_responses, image_response
-from forager.db.cursor import Page
 from forager.errors import InvalidInput
-from forager.operations.models import LARGEST_INT, Moment, PlainText, ResponseModel, Time
+from forager.operations.models import LARGEST_INT, Moment, PlainText
 from forager.products import models as views
 from forager.products.audit import last_audit
 from forager.products.export import (
@@ -61,12 +52,8 @@ async def export(
         PlainText | None,
         Query(max_length=1000, description="Column names separated by commas, or `all`."),
     ] = None,
-    history: Annotated[
-        bool, Query(deprecated=True, description="The same as `content=history`.")
-    ] = False,
 ) -> Response:
     """Export all matching products, oldest first, as CSV, JSON lines or Parquet."""
-    content = ExportContent.HISTORY if history else content
     if since is not None and content is not ExportContent.HISTORY:
         raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
@@ -115,48 +102,3 @@ async def image(
 ) -> Response:
     """Download a stored image of a product."""
     return await image_response(services, product_id, position, if_none_match)
-
-
-class AnalyticsQuery(ResponseModel):
-    name: str
-    about: str
-
-
-class AnalyticsAnswer(ResponseModel, row=QueryResult):
-    """A table: names of the columns, and rows."""
-
-    is_cut: bool = Field(description="There are more rows; ask for a larger `limit`.")
-    complete_until: Time | None = Field(
-        description="Nothing before this time is missing; null if nothing was copied yet."
-    )
-
-
-analytics_router = APIRouter(prefix="/analytics", tags=["analytics"])
-
-
-@analytics_router.get("")
-async def list_all(services: OperatorServices) -> Listed[AnalyticsQuery]:
-    """List the available queries."""
-    return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
-
-
-@analytics_router.get("/answer")
-async def answer(
-    services: OperatorServices,
-    query: Annotated[
-        PlainText,
-        Query(
-            min_length=1,
-            max_length=100,
-            description="Name of the query, as listed by `GET /api/v1/analytics`.",
-            examples=["price-changes"],
-        ),
-    ],
-    days: Annotated[int, Query(ge=1, le=MOST_DAYS, description="Number of days to cover.")] = (
-        DEFAULT_DAYS
-    ),
-    limit: Limit = 100,
-) -> AnalyticsAnswer:
-    """Run a query. Results are as fresh as the last `forager analytics sync`."""
-    found = await analyse(services.settings, query, days=days, limit=limit)
-    return AnalyticsAnswer.model_validate(found)

@@ -11,6 +11,8 @@ from forager.api.services import ReaderServices, SourceId
 from forager.api.streams import download, file_responses
 from forager.documents.export import PageFormat, export_parts, open_export
 from forager.documents.operations import Number
+from forager.documents.reading_operations import Links
+from forager.extract.markdown.links import LinkStyle
 
 router = APIRouter(prefix="/sources", tags=["sources"])
 
@@ -35,9 +37,10 @@ async def export(
     generation: Annotated[
         Number | None, Query(description="The published generation by default.")
     ] = None,
+    links: Links = LinkStyle.ABSOLUTE,
 ) -> Response:
     """Export the pages of a source: JSON lines with markdown, llms.txt or llms-full.txt."""
     source = await services.get_source(source_id)
-    wanted = await open_export(services.database, source.id, generation)
+    wanted = await open_export(services.database, source.id, generation, links)
     media_type, name = FILES[format_]
     return await download(export_parts(services.database, wanted, format_), name, media_type)

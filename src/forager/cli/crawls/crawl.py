@@ -42,6 +42,13 @@ Urls = Annotated[
     typer.Argument(metavar="URL...", help="Start URLs."),
 ]
 
+WaitForEmbeddings = Annotated[
+    bool,
+    typer.Option(
+        "--wait-for-embeddings", help="Exit when the pages can also be searched by meaning."
+    ),
+]
+
 
 @grouped
 def crawl(
@@ -54,6 +61,7 @@ def crawl(
     priority: int = option("Higher runs first.", default=0),
     detach: bool = switch("Enqueue the crawl for a worker and exit.", "--detach"),
     dry_run: bool = switch("List the first URLs and what robots.txt says, and exit.", "--dry-run"),
+    wait_for_embeddings: WaitForEmbeddings = False,
     as_json: AsJson = False,
 ) -> None:
     """Crawl a site and account for every URL.
@@ -61,14 +69,23 @@ def crawl(
     Ctrl-C pauses the crawl; `forager resume` continues it.
     """
     starts = [*(urls or []), *_lines(file)]
-    if not starts:
+    if len(starts) == 1 and re.match(r"/|~|\.\.?(/|$)", starts[0]):
+        starts, options["folder"] = [], starts[0]
+    if not (starts or options.get("folder") or options.get("repository")):
         raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
     checked = checked_options({**options, "urls": starts})
     if dry_run:
         return _show_preview(context, checked, as_json=as_json)
     code = with_services(
         context,
-        lambda services: _start(services, checked, source=source, priority=priority, detach=detach),
+        lambda services: _start(
+            services,
+            checked,
+            source=source,
+            priority=priority,
+            detach=detach,
+            embeds=wait_for_embeddings,
+        ),
         as_json=as_json,
     )
     raise typer.Exit(code)
@@ -97,6 +114,8 @@ def checked_options(given: dict[str, Any]) -> CrawlOptions:
     """The options of a crawl; errors name the flags of the command line."""
     from forager.crawl.options import crawl_options
 
+    if folder := given.get("folder"):
+        given["folder"] = str(Path(folder).expanduser().absolute())
     try:
         return crawl_options(given)
     except InvalidInput as error:
@@ -108,10 +127,19 @@ def _as_flag(option: re.Match[str]) -> str:
     return "URL" if name == "urls" else f"--{name.replace('_', '-')}"
 
 
-def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
+def resume(
+    context: typer.Context,
+    job: JobId,
+    wait_for_embeddings: WaitForEmbeddings = False,
+    as_json: AsJson = False,
+) -> None:
     """Resume a paused crawl in the foreground, from its last commit."""
     raise typer.Exit(
-        with_services(context, lambda services: _resume(services, job), as_json=as_json)
+        with_services(
+            context,
+            lambda services: _resume(services, job, embeds=wait_for_embeddings),
+            as_json=as_json,
+        )
     )
 
 
@@ -122,6 +150,7 @@ async def _start(
     source: str | None,
     priority: int = 0,
     detach: bool = False,
+    embeds: bool = False,
 ) -> int:
     """Enqueue a crawl and watch it to its end; return the exit code."""
     from forager.crawl.report import crawl_report
@@ -136,7 +165,7 @@ async def _start(
     if not enqueued.created:
         _note_active(job, detach=detach)
     if not detach:
-        return await _watch(services, job.id)
+        return await _watch(services, job.id, embeds=embeds)
     show_summary(await crawl_report(services.database, queue, job.id), as_json=services.as_json)
     if not services.as_json and job.status is Status.PENDING:
         say(f"a worker will run it: forager worker · forager jobs show {job.id}")
@@ -168,7 +197,7 @@ def _note_active(job: Job, *, detach: bool) -> None:
         )
 
 
-async def _resume(services: CommandServices, text: str) -> int:
+async def _resume(services: CommandServices, text: str, *, embeds: bool) -> int:
     from forager.jobs.lifecycle import Status
 
     queue = _queue(services)
@@ -178,10 +207,10 @@ async def _resume(services: CommandServices, text: str) -> int:
         await queue.retry(job_id)
     elif job.status not in (Status.PENDING, Status.PROCESSING):
         await queue.resume(job_id)
-    return await _watch(services, job_id)
+    return await _watch(services, job_id, embeds=embeds)
 
 
-async def _watch(services: CommandServices, job_id: UUID) -> int:
+async def _watch(services: CommandServices, job_id: UUID, *, embeds: bool) -> int:
     from forager.cli.crawls.crawl_progress import ProgressDisplay
     from forager.crawl.foreground import Foreground
 
@@ -189,7 +218,9 @@ async def _watch(services: CommandServices, job_id: UUID) -> int:
     settings, spare = _with_readable_logs(services.settings), services.spare_runner
     at_once = False
     with ProgressDisplay(None if spare is None else spare.log_pipe) as progress:
-        foreground = Foreground(services.database, settings, job_id, progress.show, spare)
+        foreground = Foreground(
+            services.database, settings, job_id, progress.show, spare, embeds=embeds
+        )
         running = asyncio.ensure_future(foreground.run())
         _pause_on_interrupt(foreground, progress, running)
         try:
@@ -259,7 +290,7 @@ def _exit_code(report: CrawlReport) -> int:
     from forager.jobs.lifecycle import Status
 
     if report.job.status is Status.COMPLETED:
-        return OK
+        return FAILED if report.is_held_back else OK
     if report.job.status is Status.PAUSED:
         return INTERRUPTED
     return NOT_ALLOWED if nothing_was_allowed(report) else FAILED

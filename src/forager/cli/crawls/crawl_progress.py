@@ -199,6 +199,8 @@ def _show_changes(generation: Generation) -> None:
     }
     changes = " · ".join(f"{number} {name}" for name, number in counts.items())
     say(f"generation {generation.number}: {counted(generation.pages, 'page')} · {changes}")
+    if generation.note and not generation.is_held_back:
+        say(f"warning: {generation.note}", "yellow")
 
 
 def _show_what_to_do(report: CrawlReport, *, interrupted: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -39,6 +39,7 @@ from forager.documents.export import (
 )
 from forager.documents.publication import no_such_source
 from forager.errors import InvalidInput, NotFound
+from forager.extract.markdown.links import LinkStyle
 from forager.hints import Hint, action
 from forager.jobs.lifecycle import FINISHED
 from forager.jobs.queue import Queue, may_be_job_id
@@ -82,6 +83,10 @@ class ExportOptions:
         "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
     )
 
+    links: LinkStyle = option(
+        "Links to pages of the same host (markdown, llms-full).", default=LinkStyle.ABSOLUTE
+    )
+
     def value(self) -> ExportOptions:
         if self.format_ not in PAGE_FORMATS:
             self.of_job()
@@ -95,6 +100,8 @@ class ExportOptions:
         format_ = CrawlExportFormat(self.format_)
         if self.generation is not None:
             raise InvalidInput("--generation is for markdown, llms and llms-full")
+        if self.links is not LinkStyle.ABSOLUTE:
+            raise InvalidInput("--links is for markdown and llms-full")
         if self.body and format_ is CrawlExportFormat.WARC:
             raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
         if format_ is not CrawlExportFormat.JSONL:
@@ -135,7 +142,8 @@ async def _write_pages(
     services: CommandServices, name: str, options: ExportOptions, force: bool
 ) -> str:
     format_, output = PageFormat(options.format_), options.output
-    export = await pages_of(services.database, services.settings, name, options.generation)
+    found = await pages_of(services.database, services.settings, name, options.generation)
+    export = replace(found, links=options.links)
     is_folder = output != STDOUT and not output.endswith(".jsonl")
     with Steps("exporting", export.pages) as steps:
         if format_ is PageFormat.MARKDOWN and is_folder:

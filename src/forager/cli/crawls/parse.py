@@ -133,8 +133,8 @@ async def fetched_page(services: CommandServices, payload: dict[str, Any]) -> Re
 
 
 async def _repeated(services: CommandServices, source_id: str) -> RepeatedBlocks:
-    await get_source(services.database, source_id)
-    return await repeated_blocks(services.database, source_id) or NOTHING_REPEATED
+    source = await get_source(services.database, source_id)
+    return await repeated_blocks(services.database, source.id) or NOTHING_REPEATED
 
 
 def _show_product(page: _ParsedFile, *, as_json: bool) -> None:

@@ -23,8 +23,9 @@ from forager.cli.output import (
 from forager.cli.running import CommandServices, answers
 from forager.documents import reading_operations as operations
 from forager.documents.search import SectionKind
-from forager.documents.search.hit import MAX_HITS
+from forager.documents.search.hit import MAX_HITS, UNEMBEDDED
 from forager.errors import InvalidInput
+from forager.extract.markdown.links import LinkStyle
 from forager.index.engine import open_engine
 from forager.settings import Search
 
@@ -192,7 +193,12 @@ async def search(
 async def find(services: CommandServices, words: str, **options: Any) -> object:
     async with open_engine(services.settings) as engine:
         context = replace(services.context, engine=engine)
-        return await operations.search(context, words, **options)
+        page = await operations.search(context, words, **options)
+    if UNEMBEDDED in (page.note or ""):
+        from forager.documents.search.background import embed_in_background
+
+        await embed_in_background(services.database, services.settings)
+    return page
 
 
 def _show_page(page: Any) -> None:
@@ -216,8 +222,9 @@ async def read(
     section: str | None = option(
         "Only this section and those below it: an anchor, heading or name."
     ),
+    links: LinkStyle = option("Links to pages of the same host.", default=LinkStyle.ABSOLUTE),
 ) -> object:
     """Print the published markdown of a page, or of one of its sections."""
     return await operations.read(
-        services.context, url, source=source, generation=generation, section=section
+        services.context, url, source=source, generation=generation, section=section, links=links
     )

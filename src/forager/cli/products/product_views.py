@@ -209,7 +209,8 @@ _ATTEMPT_COLUMNS: Columns = {
 
 def show_history(found: Any) -> None:
     """Newest first; the chart shows the currency of the newest price."""
-    for line in chart(list(reversed(found.items))):
+    recorded = [entry for entry in found.items if entry.standing == "recorded"]
+    for line in chart(recorded[::-1]):
         say(line, "cyan")
     show_list(
         found,
@@ -220,9 +221,26 @@ def show_history(found: Any) -> None:
             "CHANGE>": lambda entry: _change(entry.percent),
             "LIST PRICE>": lambda entry: money(entry.list_price, entry.currency),
             "STOCK": lambda entry: _stock(entry.availability),
+            **({} if len(recorded) == len(found.items) else {"NOTE": _note}),
         },
         none="No price changes in this period.",
     )
+
+
+_STANDINGS = {
+    "open": "not confirmed yet",
+    "confirmed": "confirmed later",
+    "not_confirmed": "not confirmed",
+    "wrong": "marked as wrong",
+}
+
+
+def _note(entry: Any) -> str:
+    """The outcome of a withheld price: `seen once, not confirmed`."""
+    if entry.standing not in _STANDINGS:
+        return ""
+    seen = "seen once" if entry.visits == 1 else f"seen {entry.visits} times"
+    return f"{seen}, {_STANDINGS[entry.standing]}"
 
 
 def _change(percent: float | None) -> tuple[str, str]:

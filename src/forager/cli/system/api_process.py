@@ -30,6 +30,10 @@ class ApiProcess(SupervisedProcess):
         mark = f"api {process_name()} {time.monotonic()}"
         super().__init__(__name__, assignment, name="API process", mark=mark)
 
+    @property
+    def is_busy(self) -> bool:
+        return False  # it has no limit that is reached within seconds
+
     def _broken_memory_limit(self, limit: int) -> str | None:  # noqa: ARG002
         return None  # that limit is for jobs
 

@@ -20,7 +20,7 @@ from forager.crawl.report import workers_awaited
 from forager.crawl.settlement import Outcome, PastOutcome, UrlRecord
 from forager.db.database import Connection, Database
 from forager.documents.page import CarriedPage
-from forager.documents.store import reads
+from forager.documents.reader import select_carried_page, select_near_duplicates
 from forager.documents.visibility import PageVisibility, page_visibility
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
@@ -178,12 +178,10 @@ def _near_first(crawls: Sequence[tuple[UUID, str]], url: NormalizedUrl) -> list[
 
 async def _facts(connection: Connection, record: UrlRecord, key: bytes) -> dict[str, Any]:
     """The fields of an explanation that come from the tables of the crawl."""
-    pages, urls = await reads.select_near_duplicates(
-        connection, record.job_id, key, limit=NEAR_SHOWN
-    )
+    pages, urls = await select_near_duplicates(connection, record.job_id, key, limit=NEAR_SHOWN)
     carried = None
     if record.carried_over:
-        carried = await reads.select_carried_page(connection, record.job_id, key)
+        carried = await select_carried_page(connection, record.job_id, key)
     ancestors = await store.select_ancestors(
         connection, record.job_id, record.parent, limit=MAX_ANCESTORS
     )

@@ -17,8 +17,7 @@ from forager.extract.urls import NormalizedUrl
 from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.domains import Domain
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.robots import store as robots_store
-from forager.fetch.robots.gate import origin_of
+from forager.fetch.robots.gate import origin_of, select_robots
 from forager.fetch.robots.rules import Robots
 
 
@@ -53,6 +52,8 @@ async def outlook(
     database: Database, url: NormalizedUrl, *, agent: str, options: CrawlOptions | None
 ) -> Outlook:
     """`options` are those of the crawl that it is judged by; without one, what always counts."""
+    if options is not None and options.reads_files:
+        return _of_files(url, options)
     is_ignored = options is not None and options.ignore_robots
     robots, robots_delay = await _robots(database, url, agent, ignored=is_ignored)
     domain = await domain_of(database, url)
@@ -67,6 +68,15 @@ async def outlook(
     return Outlook(
         decisive.answer, _outlook_message(decisive), checks, domain.domain_name if domain else None
     )
+
+
+def _of_files(url: NormalizedUrl, options: CrawlOptions) -> Outlook:
+    place = options.folder or f"{options.repository} ({options.ref or 'HEAD'})"
+    checks = [RuleCheck("files", CheckAnswer.YES, f"read from {place}"), _scope(url, options)]
+    decisive = max(checks, key=lambda check: list(CheckAnswer).index(check.answer))
+    message = f"It would be read from {place}, if there is such a file."
+    words = message if decisive.answer is CheckAnswer.YES else _outlook_message(decisive)
+    return Outlook(decisive.answer, words, checks, None)
 
 
 def _outlook_message(check: RuleCheck) -> str:
@@ -104,7 +114,7 @@ async def _robots(
 ) -> tuple[RuleCheck, float | None]:
     """The check of robots.txt, and the delay between requests that it asks for."""
     origin = origin_of(url)
-    kept, now = await database.run(robots_store.select_robots, origin)
+    kept, now = await database.run(select_robots, origin)
     if ignored:
         return RuleCheck("robots", CheckAnswer.YES, "the crawl ignores robots.txt"), None
     if kept is None:
@@ -153,7 +163,8 @@ def _budget(
     allowed = (domain.max_concurrent_requests if domain else None) or (
         (options.concurrency if options else None) or DEFAULT_CONCURRENCY
     )
-    delay = max(delay, robots_delay or 0.0) + slow
+    traffic_delay = (domain.traffic_delay if domain else None) or 0.0
+    delay = max(delay, traffic_delay, robots_delay or 0.0) + slow
     message = f"one request every {delay:.3g} s" if delay else "no delay between requests"
     if slow > 0:
         message += f", including {slow:.3g} s of slow-down"

@@ -53,6 +53,8 @@ class Extracted:
     outlinks: bytes | None
     # None for a page without content
     document: IndexedDocument | None
+    # as the page declares it
+    language: str | None
     # whether it is a product page; always false unless the crawl tracks products
     is_product: bool
 
@@ -89,6 +91,7 @@ class ExtractionPool:
         documents: bool = True,
         products: bool = False,
         repeated: dict[str, Any] | None = None,
+        language: str | None = None,
     ) -> PageExtractor:
         """The extraction of one crawl, with its parameters. Close it at the end of the crawl."""
         context = SandboxContext(str(next(self._numbers)))
@@ -99,6 +102,7 @@ class ExtractionPool:
                 "agent": agent,
                 "documents": documents,
                 "products": products,
+                "language": language,
             }
         )
         extractor = PageExtractor(self._sandboxes, context)

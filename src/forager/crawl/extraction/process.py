@@ -28,6 +28,7 @@ from forager.extract.content.repeated import Block, RepeatedBlocks, blocks_of
 from forager.extract.document import ExtractedPage, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
+from forager.extract.languages import primary
 from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
 from forager.extract.urls import MAX_URL_LENGTH, NormalizedUrl, Refusal, normalize
@@ -47,11 +48,13 @@ class Extractor:
         agent: str,
         documents: bool,
         products: bool,
+        language: str | None = None,
     ) -> None:
         # only the outer limits are asked here: which host a link leads to
         self._scope = CrawlScope([NormalizedUrl(seed) for seed in seeds], ScopeMode(scope))
         self._agent = agent
         self._documents = documents
+        self._language = language and primary(language)
         self.products = products
         self._repeated: RepeatedBlocks | None = None
         self._digest = ""
@@ -107,8 +110,16 @@ class Extractor:
 
     def _split_links(self, facts: PageFacts, more: Iterable[str] = ()) -> _Links:
         links = _Links()
+        translations: set[NormalizedUrl] = set()
+        if self._language is not None:
+            # a page may be given for several regions, and for all others
+            same = {url for url, tag in facts.translations if primary(tag) == self._language}
+            translations = {url for url, _ in facts.translations} - same
         routes = [(url, False) for each in more if (url := _route(each)) is not None]
         for given, unfollowed in (*facts.outlinks.links, *routes):
+            if given in translations:
+                links.outside["language"] += 1
+                continue
             url, key, outside = self.known.get(given) or self._resolve(given)
             if outside is not None:
                 links.outside[outside] += 1
@@ -180,6 +191,7 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "title": facts.title,
         "canonical": facts.canonical,
         "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
+        "language": facts.language,
         "noindex": facts.directives.noindex,
         "needs_javascript": facts.needs_javascript,
         "soft_error": facts.soft_error,

@@ -1,14 +1,15 @@
 """Pages read again from the archive, without requests: to learn boilerplate, and for duplicates.
 
-Boilerplate of a source is learned from the first pages of a crawl, before the others are read. One
-transaction stores it together with the documents of the sample, so a crawl that is killed has
-either learned it or not begun to.
+Boilerplate of a source is learned from the first pages of a crawl, before the others are extracted:
+they are fetched meanwhile, and wait. One transaction stores it together with the documents of the
+sample, so a crawl that is killed has either learned it or not begun to.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -32,7 +33,6 @@ from forager.errors import NotFound, WorkFailed
 from forager.extract.urls import NormalizedUrl
 from forager.fetch.response import Response, Timing
 from forager.jobs.context import JobContext
-from forager.jobs.store.leases import hold_lease
 from forager.logs import get_logger
 
 if TYPE_CHECKING:
@@ -50,8 +50,14 @@ PAGES_AT_ONCE = 8
 MAX_SAMPLE = 256  # a carried-over page is no part of a sample, and the last batch may be large
 
 
+LEARNING = "learning which blocks the pages have in common"
+
+
 class BoilerplateLearner:
-    """Learns which blocks repeat on the pages of a source that has not been learned yet."""
+    """Learns which blocks repeat on the pages of a source that has not been learned yet.
+
+    A page that was fetched takes its `turn` to be extracted: as one of the sample, or after it.
+    """
 
     def __init__(
         self,
@@ -64,19 +70,97 @@ class BoilerplateLearner:
         self._storage = storage
         self._extractor = extractor
         self._writer = writer
+        self._learning: asyncio.Task[list[bytes]] | None = None
+        # pages that the sample still needs
+        self._missing = 0
+        # seqs of pages of the sample that are being extracted, and of those not committed yet
+        self._extracting: set[int] = set()
+        self._extracted: set[int] = set()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # bytes of the pages that wait for their turn
+        self.waiting_bytes = 0
         if writer is not None and writer.repeated is None:
             extractor.keep_blocks()
 
-    def pages_missing(self, pages: int) -> int | None:
-        """Number of pages that the sample still needs; None if nothing is to be learned."""
-        if self._writer is None or self._writer.repeated is not None:
-            return None
-        return max(0, SAMPLE_PAGES - pages)
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is to be learned, or all is learned and stored."""
+        is_known = self._writer is None or self._writer.repeated is not None
+        return is_known and not self.is_learning
+
+    @property
+    def is_learning(self) -> bool:
+        return self._learning is not None and not self._learning.done()
+
+    async def turn(self, entry: FrontierEntry, size: int) -> None:
+        """Return when a page may be extracted."""
+        if self.is_done:
+            return
+        if not self._waiting and self._has_room():
+            self._extracting.add(entry.seq)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((entry.seq, turn))
+        self.waiting_bytes += size
+        try:
+            await turn
+        finally:
+            self.waiting_bytes -= size
+
+    def arrived(self, entry: FrontierEntry, *, settled: bool) -> None:
+        """The visit of a page has ended."""
+        if entry.seq in self._extracting:
+            self._extracting.discard(entry.seq)
+            if settled:
+                self._extracted.add(entry.seq)
+
+    def committed(self, entries: Iterable[FrontierEntry]) -> None:
+        self._extracted.difference_update(entry.seq for entry in entries)
+
+    @property
+    def needs_commit(self) -> bool:
+        """Whether pages wait, or what is to be learned, for the commit of the sample so far."""
+        is_full = self._missing <= len(self._extracted)
+        return bool(self._extracted) and not self._extracting and (is_full or bool(self._waiting))
+
+    def advance(self, pages: int, on_change: Callable[[], None]) -> list[bytes]:
+        """Let pages be extracted, or begin to learn, with this many pages in the generation.
+
+        Returns the contents of pages that were read again with what was learned.
+        """
+        contents: list[bytes] = []
+        if self._learning is not None and self._learning.done():
+            contents, self._learning = self._learning.result(), None
+        self._missing = max(0, SAMPLE_PAGES - pages)
+        while self._waiting and (self.is_done or self._has_room()):
+            seq, turn = self._waiting.popleft()
+            if turn.done():  # its visit was abandoned
+                continue
+            if not self.is_done:
+                self._extracting.add(seq)
+            turn.set_result(None)
+        is_complete = not (self._missing or self._extracting or self._extracted)
+        if is_complete and not self.is_done and self._learning is None:
+            self._learning = asyncio.create_task(self.learn())
+            self._learning.add_done_callback(lambda _: on_change())
+        return contents
+
+    def _has_room(self) -> bool:
+        return len(self._extracting) + len(self._extracted) < self._missing
+
+    async def stop(self) -> None:
+        """Stop learning: a later run begins again."""
+        if self._learning is not None:
+            self._learning.cancel()
+            await asyncio.gather(self._learning, return_exceptions=True)
 
     async def finish(self) -> None:
         """Learn from the pages of a crawl that ends with fewer than a sample."""
-        if self.pages_missing(0):
-            await self.learn(at_least=MIN_SAMPLE)
+        if self._learning is None:
+            if self.is_done:
+                return
+            self._learning = asyncio.create_task(self.learn(at_least=MIN_SAMPLE))
+        await self._learning
 
     async def learn(self, *, at_least: int = 0) -> list[bytes]:
         """Learn from the pages so far; returns the contents of those that were read again."""
@@ -91,8 +175,7 @@ class BoilerplateLearner:
         learned = await asyncio.to_thread(learn, blocks)
         self._extractor.use_repeated(learned.as_json())
         reread = await self._in_parallel(sample if learned.elements else (), self._reread)
-        async with self._context.database.transaction() as connection:
-            await hold_lease(connection, self._context.lease)
+        async with self._context.transaction() as connection:
             await self._writer.store_repeated(connection, learned.as_json(), reread)
             await visited_rows.replace_contents(
                 connection,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
@@ -69,10 +69,18 @@ class Discovery:
         sets = (self._seen, self._revived, *self._liftable.values())
         return sum(each.nbytes for each in sets) / 2**20
 
-    def remember(self, key: bytes, url: str, reason: str | None) -> None:
-        """Take in a URL of an earlier run."""
+    def knows(self, key: bytes) -> bool:
+        return key_fingerprint(key) in self._seen
+
+    def remember_keys(self, fingerprints: Iterable[int]) -> None:
+        """Take in pending URLs of an earlier run; `remember` follows for each."""
+        self._seen.add_many(fingerprints)
+
+    def remember(self, key: bytes, url: str, reason: str | None, *, pending: bool = False) -> None:
+        """Take in a URL of an earlier run; a settled one that is known already changes nothing."""
         fingerprint = key_fingerprint(key)
-        self._seen.add(fingerprint)
+        if not self._seen.add(fingerprint) and not pending:
+            return
         if reason in LIFTABLE:
             self._liftable[reason].add(fingerprint)
         if reason not in REFUSED_ON_SIGHT:

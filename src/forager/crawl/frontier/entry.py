@@ -20,6 +20,7 @@ class Via(StrEnum):
     REDIRECT = "redirect"
     CANONICAL = "canonical"
     SITEMAP = "sitemap"
+    FILE = "file"  # in the listing of a folder, archive or repository
 
 
 @dataclass(frozen=True, slots=True)

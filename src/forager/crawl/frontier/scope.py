@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
+from forager.extract.languages import language_of_url, primary
 from forager.extract.urls import NormalizedUrl
 from forager.extract.wildcard import Pattern, path_and_query
 
@@ -47,6 +48,7 @@ class ScopeReason(StrEnum):
     INCLUDE = "include"
     TYPE = "type"
     DEPTH = "depth"
+    LANGUAGE = "language"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class CrawlScope:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         max_depth: int | None = None,
+        language: str | None = None,
     ) -> None:
         if not seeds:
             raise InvalidInput("a crawl needs a URL to start from")
@@ -82,6 +85,9 @@ class CrawlScope:
         self._include = [Pattern.compile(text) for text in include]
         self._exclude = [Pattern.compile(text) for text in exclude]
         self._max_depth = max_depth
+        self.language = language and primary(language)
+        # a site that names languages in its URLs may name any
+        self._names_languages = any(language_of_url(seed, doubtful=True) for seed in seeds)
         self._seeds: set[str] = set()
         self._hosts: set[str] = set()
         self._domains: set[str] = set()
@@ -125,6 +131,13 @@ class CrawlScope:
         # a folder itself counts with and without its last slash
         return place.partition("?")[0] + "/" in self._folders
 
+    def translation(self, url: str) -> ScopeRule | None:
+        """The rule that refuses a URL because it names another language than the crawl's."""
+        if self.language is None:
+            return None
+        found = language_of_url(url, doubtful=self._names_languages)
+        return None if found in (None, self.language) else translation_rule(found, self.language)
+
     def _excluded(self, url: str, depth: int) -> ScopeRule | None:
         # exclude before include: who names a page to leave out means it
         for pattern in self._exclude:
@@ -135,9 +148,15 @@ class CrawlScope:
         extension = _extension(url)
         if extension in MEDIA_EXTENSIONS:
             return ScopeRule(ScopeReason.TYPE, f".{extension} is not a page")
+        if (translated := self.translation(url)) is not None:
+            return translated
         if self._max_depth is not None and depth > self._max_depth:
             return ScopeRule(ScopeReason.DEPTH, f"it is more than {self._max_depth} links away")
         return None
+
+
+def translation_rule(found: str, wanted: str) -> ScopeRule:
+    return ScopeRule(ScopeReason.LANGUAGE, f"its language is {found}, not {wanted}")
 
 
 def _folder(seed: str) -> str:

@@ -20,6 +20,7 @@ from forager.errors import Retry, WorkFailed
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalizedUrl, Refusal, normalize
 from forager.fetch.budgets.slots import HostThrottled
+from forager.fetch.files.gate import FileGate
 from forager.fetch.redirects import fetch_page
 from forager.fetch.response import Request, ResponseLimits
 from forager.fetch.robots.gate import RobotsGate, origin_of
@@ -61,7 +62,9 @@ class Seeding:
         if self.state.seeded:
             return None
         self._deferred = None
-        if self.options.strategy is not Strategy.SITEMAP:
+        if isinstance(self.robots, FileGate) and self.options.strategy is Strategy.SITE:
+            await self._add_files(self.robots)
+        elif self.options.strategy is not Strategy.SITEMAP:
             # committed with what comes next: sitemaps, or the end of the seeding
             seeds = [found_url(url, Via.SEED, 0) for url in first_urls(self.options)]
             self.discovery.add(seeds, self._batch.discovered)
@@ -74,6 +77,14 @@ class Seeding:
         if self.state.seeded or self._deferred is not None:
             await self._commit([])
         return self._deferred
+
+    async def _add_files(self, files: FileGate) -> None:
+        """Add every file that is a page: nothing has to link to it."""
+        found = [found_url(url, Via.FILE, 0) for url in files.pages()]
+        for start in range(0, len(found), BATCH):
+            if self.context.stopping.is_set():
+                return
+            await self._commit(found[start : start + BATCH])
 
     async def _read_sitemaps(self) -> None:
         state = self.state
@@ -208,6 +219,7 @@ def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalizedUrl] = ()) ->
         include=options.include,
         exclude=options.exclude,
         max_depth=options.max_depth,
+        language=options.language,
     )
 
 

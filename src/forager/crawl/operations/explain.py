@@ -30,15 +30,27 @@ InJob = Annotated[
 ]
 
 
-class ExplainedStep(ResponseModel, row=explanation.RedirectStep):
+class ExplainedStep(ResponseModel, row=explanation.RedirectStep, about={"url": "URL of the step."}):
     pass
 
 
-class FetchCheck(ResponseModel, row=outlook.RuleCheck):
-    name: str = Field(examples=["address", "scope", "robots", "host", "budget"])
+_ABOUT_FETCH_CHECK = {
+    "answer": "Result of the check.",
+    "words": "The result of the check, in a sentence.",
+}
 
 
-class Outlook(ResponseModel, row=outlook.Outlook):
+class FetchCheck(ResponseModel, row=outlook.RuleCheck, about=_ABOUT_FETCH_CHECK, thing="check"):
+    name: str = Field(
+        description="Name.", examples=["address", "scope", "robots", "host", "budget"]
+    )
+
+
+class Outlook(
+    ResponseModel,
+    row=outlook.Outlook,
+    about={"words": "Whether the URL would be fetched now, in a sentence."},
+):
     """Whether a URL would be fetched now. Nothing is fetched to find out."""
 
     answer: CheckAnswer = Field(description="Result of the check that decides.")
@@ -46,11 +58,26 @@ class Outlook(ResponseModel, row=outlook.Outlook):
     domain: str | None = Field(description="Domain of the URL.")
 
 
-class PastFate(ResponseModel, row=PastOutcome):
+_ABOUT_PAST_FATE = {
+    "attempts": "Attempts that were made.",
+    "outcome": "Outcome of the URL in that crawl.",
+    "reason": "The reason of the outcome, in one word.",
+    "detail": "Details of the reason, such as an error message.",
+}
+
+
+class PastFate(ResponseModel, row=PastOutcome, about=_ABOUT_PAST_FATE):
     """The outcome of a URL in one crawl."""
 
 
-class TrackedAs(ResponseModel, row=explanation.TrackedAs):
+_ABOUT_TRACKED_AS = {
+    "next_at": "When it runs next.",
+    "last_attempt": "Outcome of the last attempt.",
+    "last_at": "When the last attempt ended.",
+}
+
+
+class TrackedAs(ResponseModel, row=explanation.TrackedAs, about=_ABOUT_TRACKED_AS, thing="task"):
     """The task that tracks a URL, and why it is not running now."""
 
     why: str
@@ -59,15 +86,22 @@ class TrackedAs(ResponseModel, row=explanation.TrackedAs):
 class NearDuplicates(ResponseModel):
     """Pages with nearly the same text."""
 
-    pages: int = Field(description="Number of pages.")
+    pages: int = Field(description="Number of pages with nearly the same text.")
     urls: list[str] = Field(description="The first few.")
 
 
-class PageVisibility(ResponseModel, row=visibility.PageVisibility):
+class PageVisibility(
+    ResponseModel,
+    row=visibility.PageVisibility,
+    about={"generation": "The generation that the crawl builds."},
+):
     """The publication state of a page in its source."""
 
     state: State | None = Field(description="Null: no generation lists the page.")
-    words: str = Field(examples=["not published: generation 2 is held back: it has no pages"])
+    words: str = Field(
+        description="Whether readers see the page, in a sentence.",
+        examples=["not published: generation 2 is held back: it has no pages"],
+    )
     since: Time | None = Field(description="Since when readers see this version.")
     held_back: int | None = Field(
         description="The generation with a newer version that readers do not see."
@@ -78,15 +112,15 @@ class PageVisibility(ResponseModel, row=visibility.PageVisibility):
 class Explanation(ResponseModel):
     """The outcome of a URL, why, and what would happen now."""
 
-    url: str
-    normalised: str
+    url: str = Field(description="The URL as requested.")
+    normalised: str = Field(description="The normalized URL.")
     steps: list[str] = Field(description="How the given URL was normalized.")
     job_id: UUID | None
-    verdict: str
-    reason: str | None
-    words: str
+    verdict: str = Field(description="Outcome in one word.")
+    reason: str | None = Field(description="The reason of the outcome, in one word.")
+    words: str = Field(description="The outcome and its reason, in a sentence.")
     publication: PageVisibility = Field(description="Whether readers find the page.")
-    duplicate_of: str | None
+    duplicate_of: str | None = Field(description="The URL with the same content.")
     carried_over: CarriedPage | None = Field(
         description="The page failed in this crawl, and its previous version stays published."
     )

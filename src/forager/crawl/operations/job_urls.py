@@ -44,20 +44,33 @@ _ABOUT_PAGE_OUTCOME = {
     "duplicate_of": "The URL with the same content.",
     "parent_url": "The page that links to the URL.",
     "size": "In bytes.",
+    "content_type": "Content type of the response.",
+    "reason": "The reason of the outcome, in one word.",
+    "detail": "Details of the reason, such as an error message.",
 }
 
 
-class PageOutcome(ResponseModel, row=SettledUrl, hidden=_NOT_SHOWN, about=_ABOUT_PAGE_OUTCOME):
+class PageOutcome(
+    ResponseModel, row=SettledUrl, hidden=_NOT_SHOWN, about=_ABOUT_PAGE_OUTCOME, thing="page"
+):
     """The outcome of one URL of a job."""
 
-    outcome: Outcome
+    outcome: Outcome = Field(description="Outcome of the URL in this crawl.")
     content_hash: Hexadecimal | None = Field(description="Hash of the content.")
     archive: Annotated[str, BeforeValidator(str)] | None = Field(
         validation_alias="ref", description="Place of the response in the archive."
     )
 
 
-class PendingUrl(ResponseModel, row=settlement.PendingUrl, hidden=("seq",)):
+_ABOUT_PENDING_URL = {
+    "parent_url": "The page that links to the URL.",
+    "url": "A URL that is yet to be fetched.",
+}
+
+
+class PendingUrl(
+    ResponseModel, row=settlement.PendingUrl, hidden=("seq",), about=_ABOUT_PENDING_URL
+):
     """A URL that a job has yet to fetch."""
 
     not_before: Time | None = Field(description="Time of the next retry; null: not tried yet.")

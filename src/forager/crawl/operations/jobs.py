@@ -8,7 +8,6 @@ from uuid import UUID
 
 from pydantic import Field, WithJsonSchema
 
-from forager.access.caller import caller_of
 from forager.crawl import admission
 from forager.crawl.report import crawl_report, waits_of
 from forager.db.cursor import Page
@@ -78,7 +77,17 @@ class ShownStatus(StrEnum):
     PAUSING = "pausing"
 
 
-class JobEvent(ResponseModel, row=rows.JobEvent):
+_ABOUT_JOB_EVENT = {
+    "move": "The change, such as `pause`.",
+    "from_status": "State before the change; null for a new job.",
+    "to_status": "State after the change.",
+    "actor": "Who or what made the change.",
+    "reason": "Why the status changed, in words.",
+    "at": "When the status changed.",
+}
+
+
+class JobEvent(ResponseModel, row=rows.JobEvent, about=_ABOUT_JOB_EVENT, thing="event"):
     """One move of a job: who, when, from, to, why."""
 
     columns: ClassVar[Columns] = {
@@ -95,32 +104,37 @@ _ABOUT_JOB = {
     "runner_losses": "Runners that died with this job in them.",
     "own_runner": "Whether it runs in its own process.",
     "started_at": "When it was claimed first.",
+    "kind": "What runs the job: `crawl`, or the name of another job kind.",
 }
 
 
 class Job(ResponseModel, row=rows.Job, about=_ABOUT_JOB):
     """A job as it stands. Secrets in its payload are stars."""
 
-    status: ShownStatus = Field(validation_alias="shown_status")
-    payload: CrawlPayload
-    source: str | None = Field(validation_alias="source_id")
+    status: ShownStatus = Field(description="Status of the job.", validation_alias="shown_status")
+    payload: CrawlPayload = Field(description="Options of the job.")
+    source: str | None = Field(description="Name of the source.", validation_alias="source_id")
     user_id: UUID | None = Field(description="Owner; null for jobs created on the server.")
-    progress_percentage: int = Field(ge=0, le=100)
+    progress_percentage: int = Field(
+        description="Share of the known work that is done, in percent.", ge=0, le=100
+    )
     region: str | None = Field(description="Only workers in this region run it; null: all workers.")
 
 
-class GenerationChanges(ResponseModel):
+class GenerationChanges(ResponseModel, thing="generation"):
     """The generation that a crawl builds, compared with the one before."""
 
     number: int
     state: State
     pages: int
-    added: int
-    changed: int
+    added: int = Field(description="Number of new pages.")
+    changed: int = Field(description="Number of changed pages.")
     removed: int = Field(description="Known when the crawl is complete.")
     unchanged: int
-    carried_over: int
-    note: str | None = Field(description="Why it is held back.")
+    carried_over: int = Field(description="Pages that failed temporarily and stay published.")
+    note: str | None = Field(
+        description="Why it is held back; of a published generation, a warning."
+    )
 
 
 class ListedJob(Job):
@@ -144,17 +158,24 @@ class ListedJobs(Listed[ListedJob]):
 class JobDetail(ListedJob):
     """A job with how far it is, and its latest history."""
 
-    total_processed: int
+    total_processed: int = Field(description="Units of work done; for a crawl, URLs.")
     total_pending: int
     pages_per_second: float = Field(description="Pace of a crawl.")
     eta_seconds: float | None = Field(
         validation_alias="seconds_left", description="Null unless it runs and makes progress."
     )
     checkpoint: dict[str, Any] | None = Field(description="Data that its kind has saved.")
-    last_events: list[JobEvent]
+    last_events: list[JobEvent] = Field(description="Latest events, oldest first.")
 
 
-class StateCount(ResponseModel, row=rows.StateCount):
+_ABOUT_STATE_COUNT = {
+    "status": "The status that the jobs have.",
+    "jobs": "Number of jobs.",
+    "oldest": "When the oldest of these jobs was created.",
+}
+
+
+class StateCount(ResponseModel, row=rows.StateCount, about=_ABOUT_STATE_COUNT):
     """How many jobs are in one state, and the work they still have."""
 
 
@@ -176,7 +197,7 @@ class PendingWork(ResponseModel):
 
 
 class RetriedUrls(ResponseModel):
-    job: Job
+    job: Job = Field(description="The job that fetches the URLs again.")
     urls: int = Field(description="Number of failed URLs that are fetched again.")
 
 
@@ -193,7 +214,7 @@ class PruneOrder(RequestModel):
 
 
 class DeletedJobs(ResponseModel):
-    deleted: int
+    deleted: int = Field(description="Number of deleted jobs.")
 
 
 def _status(found: Any) -> tuple[str, str]:
@@ -304,9 +325,8 @@ async def show(context: Context, job_id: JobId) -> JobDetail:
 
 
 async def _move(context: Context, job_id: str, move: Move, reason: str | None) -> Job:
-    job, caller = await find_job(context, job_id), caller_of(context)
-    moved = admission.move_job(context.database, context.settings, caller, job, move, reason)
-    return Job.of(await moved)
+    job = await find_job(context, job_id)
+    return Job.of(await admission.move_job(context, job, move, reason))
 
 
 MOVED = "{id} is {status}"
@@ -353,10 +373,8 @@ async def retry_failed(
     context: Context, job_id: JobId, reasons: FailureReasons | None = None
 ) -> RetriedUrls:
     """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
-    job, caller = await find_job(context, job_id), caller_of(context)
-    return RetriedUrls.of(
-        await admission.retry_failed(context.database, context.settings, caller, job, reasons or ())
-    )
+    job = await find_job(context, job_id)
+    return RetriedUrls.of(await admission.retry_failed(context, job, reasons or ()))
 
 
 @jobs.operation(

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from pydantic import Field
 
-from forager.access.caller import caller_of
 from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.crawl.operations.jobs import ShownStatus
 from forager.documents.operations import Source, SourceId, find_source, how_to_publish, sources
@@ -26,13 +25,13 @@ class SourceDetail(Source):
     )
 
 
-class CrawlStarted(ResponseModel):
+class CrawlStarted(ResponseModel, thing="crawl"):
     """The job that runs the crawl."""
 
-    job_id: UUID = Field(validation_alias="id")
+    job_id: UUID = Field(description="ID of the job.", validation_alias="id")
     progress_id: UUID = Field(validation_alias="id", description="The same as `job_id`.")
-    source: str = Field(validation_alias="source_id")
-    status: ShownStatus = Field(validation_alias="shown_status")
+    source: str = Field(description="Name of the source.", validation_alias="source_id")
+    status: ShownStatus = Field(description="Status of the crawl.", validation_alias="shown_status")
     created: bool = Field(description="False if the source was being crawled already.")
 
     @classmethod
@@ -58,7 +57,4 @@ async def show(context: Context, source_id: SourceId) -> SourceDetail:
 async def refresh(context: Context, source_id: SourceId) -> CrawlStarted:
     """Crawl a source again with the options of its last crawl."""
     source = await find_source(context, source_id)
-    caller = caller_of(context)
-    return CrawlStarted.build(
-        await start_refresh(context.database, context.settings, caller, source)
-    )
+    return CrawlStarted.build(await start_refresh(context, source))

@@ -191,7 +191,7 @@ class _XmlReader:
             raise BrokenSitemap(f"its elements are nested deeper than {_MAX_DEPTH}")
         if self._depth == 1:
             if tag not in _ROOTS:
-                raise BrokenSitemap(f"it is no sitemap: it begins with <{tag[:40]}>")
+                raise BrokenSitemap(f"it is not a sitemap: it begins with <{tag[:40]}>")
         elif self._entry is None:
             if tag in _LOCATIONS:
                 self._entry, self._entry_depth = _RawEntry(tag), self._depth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -196,4 +197,25 @@ async def update_activity(connection: Connection, reports: Sequence[ActivityRepo
          WHERE s.job_id = r.job_id
         """,
         _REPORTS.values(reports, job_id="lease.job_id", lease="lease.number"),
+    )
+
+
+async def try_lock_stalls(connection: Connection) -> bool:
+    """Whether this transaction is the only one that reports stalled jobs."""
+    return await Values(connection, bool).one(
+        "SELECT pg_try_advisory_xact_lock(hashtext('stalled jobs'))"
+    )
+
+
+async def select_stalled(
+    connection: Connection, job_ids: Sequence[UUID], *, seconds: float
+) -> dict[UUID, datetime]:
+    """When those of these jobs last committed that did not do so for some seconds."""
+    return await Tuples(connection).as_dict(
+        """
+        SELECT job_id, updated_at
+          FROM crawl_states
+         WHERE job_id = ANY(%s) AND updated_at < now() - %s * interval '1 second'
+        """,
+        (list(job_ids), seconds),
     )

@@ -135,24 +135,63 @@ async def select_known_visited(
         return cast("list[Known]", await cursor.fetchall())
 
 
+async def select_settled(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes]
+) -> list[Known]:
+    """Those of these URLs that are settled."""
+    return await Tuples(connection).all(
+        f"""
+        SELECT url_hash, url, reason, CASE WHEN {IS_PAGE} THEN content_hash END
+          FROM crawl_visited
+         WHERE job_id = %s AND url_hash = ANY(%s)
+        """,
+        (job_id, list(keys)),
+    )
+
+
+Place = tuple[int, int]
+
+
 async def select_known_frontier(
-    connection: Connection, job_id: UUID, *, after: tuple[int, int]
-) -> tuple[list[Known], tuple[int, int]]:
-    """The next pending URLs after a place, and the place of the last one."""
+    connection: Connection, job_id: UUID, *, after: Place, before: int
+) -> tuple[list[Known], Place]:
+    """The next pending URLs after a place, and the place of the last one; found before a seq."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             """
             SELECT depth, seq, url_hash, url
               FROM crawl_frontier
-             WHERE job_id = %s AND (depth, seq) > (%s, %s)
+             WHERE job_id = %s AND (depth, seq) > (%s, %s) AND seq < %s
              ORDER BY depth, seq
              LIMIT %s
             """,
-            (job_id, *after, CHUNK),
+            (job_id, *after, before, CHUNK),
         )
         rows = await cursor.fetchall()
     place = (rows[-1][0], rows[-1][1]) if rows else after
     return [(key, url, None, None) for _, _, key, url in rows], place
+
+
+async def select_pending_keys(
+    connection: Connection, job_id: UUID, *, after: Place
+) -> tuple[bytes, int, int] | None:
+    """The keys of the next pending URLs after a place, one behind the other, and the last place."""
+    return await Tuples(connection).first(
+        """
+        WITH chunk AS MATERIALIZED (
+            SELECT depth, seq, url_hash
+              FROM crawl_frontier
+             WHERE job_id = %(job)s AND (depth, seq) > (%(depth)s, %(seq)s)
+             ORDER BY depth, seq
+             LIMIT %(limit)s
+        )
+        SELECT (SELECT string_agg(url_hash, ''::bytea) FROM chunk), depth::int, seq
+          FROM chunk
+         ORDER BY depth DESC, seq DESC
+         LIMIT 1
+        """,
+        {"job": job_id, "depth": after[0], "seq": after[1], "limit": CHUNK},
+    )
 
 
 async def requeue_failed(

@@ -18,6 +18,7 @@ from forager.logs import announce, get_logger
 from forager.permissions import private_opener
 
 ROLE = "forager"
+DATABASE = "forager"
 _INITDB_LIMIT = 300.0
 # the character classes of full-text search come from the C library: without UTF-8 ones, every
 # non-ASCII character counts as a letter. Not every C library has them

@@ -14,10 +14,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from forager.db.embedded.cluster import DATABASE, ROLE
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.identity import ServerIdentity
 from forager.db.embedded.locks import EXCLUSIVE, hold_start_lock, open_lock, try_lock
+from forager.db.embedded.postmaster import find_postmaster
 from forager.db.embedded.server import stop_server
+from forager.db.embedded.sockets import database_url
 
 _LOCK_LIMIT = 120.0
 _WAIT = 'while [ "$(date +%s)" -lt "$(cat "$1")" ]; do sleep 1; done; shift; exec "$@"'
@@ -41,6 +44,24 @@ def linger(folder: ServerFolder, seconds: float) -> None:
         )
     finally:
         os.close(lock)
+
+
+def prolong(home: Path, seconds: float) -> str | None:
+    """Let a running server linger for at least these seconds from now; its URL, None if it stopped.
+
+    A caller that only helps, such as a process in the background, is not its user: that would keep
+    a person from stopping it.
+    """
+    folder = ServerFolder(home)
+    postmaster = find_postmaster(folder.data)
+    if postmaster is None or not postmaster.ready or postmaster.socket_folder is None:
+        return None
+    lock = open_lock(folder, folder.linger)
+    try:
+        _write_deadline(lock, max(_deadline(lock), time.time() + seconds))
+    finally:
+        os.close(lock)
+    return database_url(postmaster.socket_folder, ROLE, DATABASE)
 
 
 def _command(folder: ServerFolder, lock: int) -> list[str]:

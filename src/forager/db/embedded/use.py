@@ -21,7 +21,7 @@ import psycopg
 from psycopg import errors, sql
 
 from forager.db.embedded.binaries import MAJOR_VERSION
-from forager.db.embedded.cluster import ROLE, data_version
+from forager.db.embedded.cluster import DATABASE, ROLE, data_version
 from forager.db.embedded.failures import ServerStartingError, disk_is_full
 from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.db.embedded.identity import home_mode
@@ -203,7 +203,6 @@ def _forget_all_in_child() -> None:
 os.register_at_fork(after_in_child=_forget_all_in_child)
 
 
-DATABASE = "forager"
 _CONNECT_LIMIT = 30
 _DROPPED_LIMIT = 3.0
 

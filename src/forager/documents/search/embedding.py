@@ -7,10 +7,11 @@ its code. Any server with an OpenAI-compatible `/v1/embeddings` can be used inst
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,10 +23,12 @@ OFF, AUTO = "off", "auto"
 MAX_TOKENS = 256
 MAX_CHARACTERS = 2_000
 TIMEOUT = 60.0
-# words whose vectors are kept: about 20 MB
-MAX_WORDS = 20_000
+# words whose tokens or vectors are kept: about 20 MB
+MAX_WORDS = 50_000
 # of a half-precision number, as vectors are stored
 LARGEST = 65_504.0
+# what the tokens of the static model that start a word begin with
+_START = "\u2581"
 
 Vector = list[float]
 
@@ -47,21 +50,37 @@ class StaticModel:
     """The mean of the vectors of a text's tokens."""
 
     def __init__(self, folder: Path) -> None:
-        from safetensors.numpy import load_file
-        from tokenizers import Tokenizer
-
-        [weights] = load_file(folder / "weights" / "l2_supercat_256.safetensors").values()
-        self._weights: Any = weights
-        self._tokenizer: Any = Tokenizer.from_file(
-            str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
-        )
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._folder = folder
         self.name = f"wordllama-l2-supercat-256 {version('wordllama')}"
+        # no token spans two words, so each word is tokenized once
+        self._tokens: dict[str, list[int]] = {}
         self._words: dict[str, Any] = {}
 
+    async def load(self) -> None:
+        """Read the model, unless it has been read: that takes longer than most searches."""
+        await asyncio.to_thread(self._embed, [""])
+
+    @cached_property
+    def _weights(self) -> Any:
+        from safetensors.numpy import load_file
+
+        [weights] = load_file(self._folder / "weights" / "l2_supercat_256.safetensors").values()
+        return weights
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        file = self._folder / "tokenizers" / "l2_supercat_tokenizer_config.json"
+        return Tokenizer.from_file(str(file))
+
+    @cached_property
+    def _starts(self) -> frozenset[int]:
+        vocabulary = self._tokenizer.get_vocab().items()
+        return frozenset(number for token, number in vocabulary if token[:1] == _START)
+
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return await asyncio.to_thread(self._embed, texts)
+        return await asyncio.to_thread(lambda: self._embed(texts).tolist())
 
     def word_vectors(self, words: Sequence[str]) -> Any:
         """The vectors of single words, as rows of a matrix."""
@@ -69,20 +88,44 @@ class StaticModel:
 
         if len(self._words) > MAX_WORDS:
             self._words.clear()
-        new = [word for word in words if word not in self._words]
-        for word, vector in zip(new, self._embed(new), strict=True):
-            self._words[word] = numpy.asarray(vector, numpy.float32)
+        if new := [word for word in words if word not in self._words]:
+            self._words.update(zip(new, self._embed(new), strict=True))
         return numpy.stack([self._words[word] for word in words])
 
-    def _embed(self, texts: Sequence[str]) -> list[Vector]:
+    def _embed(self, texts: Sequence[str]) -> Any:
         import numpy
 
-        vectors = []
-        for encoded in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
-            rows = self._weights[encoded.ids or [0]].astype(numpy.float32)
-            mean = rows.mean(axis=0)
-            vectors.append((mean / max(float(numpy.linalg.norm(mean)), 1e-6)).tolist())
-        return vectors
+        texts_of_tokens = [numpy.fromiter(ids, numpy.intp) for ids in self._tokenize(texts)]
+        used = numpy.zeros(len(self._weights), bool)
+        for ids in texts_of_tokens:
+            used[ids] = True
+        # half precision is slow to add: each token is converted once
+        rows = self._weights[used].astype(numpy.float32)
+        places = numpy.cumsum(used) - 1
+        sums = numpy.stack([rows.take(places[ids], axis=0).sum(axis=0) for ids in texts_of_tokens])
+        lengths = numpy.linalg.norm(sums, axis=1, keepdims=True)
+        return sums / numpy.maximum(lengths, 1e-6)
+
+    def _tokenize(self, texts: Sequence[str]) -> Iterator[Iterator[int]]:
+        """The numbers of the first tokens of each text; one unknown token if it is empty."""
+        if len(self._tokens) > MAX_WORDS:
+            self._tokens.clear()
+        words_of_texts = [text.replace(_START, " ").split(" ") for text in texts]
+        self._learn(list(set().union(*words_of_texts) - self._tokens.keys() - {""}))
+        # a space at the end has a token
+        self._tokens[""] = [self._tokenizer.token_to_id(_START)]
+        for words in words_of_texts:
+            tokens = chain.from_iterable(map(self._tokens.__getitem__, words))
+            yield iter([0]) if words == [""] else islice(tokens, MAX_TOKENS)
+
+    def _learn(self, words: Sequence[str]) -> None:
+        """Tokenize new words as one text: a call for each takes four times as long."""
+        ids = self._tokenizer.encode(" ".join(words), add_special_tokens=False).ids
+        starts = [place for place, number in enumerate(ids) if number in self._starts]
+        ends = [*starts[1:], len(ids)]
+        # not strict: without words, the text still has one token
+        for word, start, end in zip(words, starts, ends, strict=False):
+            self._tokens[word] = ids[start : min(end, start + MAX_TOKENS)]
 
 
 class EndpointModel:
@@ -116,6 +159,13 @@ class EndpointModel:
         return vectors
 
 
+def is_configured(settings: Settings) -> bool:
+    """Whether there is a model, without loading it."""
+    return settings.embeddings not in (OFF, AUTO) or (
+        settings.embeddings == AUTO and _model_folder() is not None
+    )
+
+
 def embedder_of(settings: Settings) -> Embedder | None:
     """The model that the settings name; None if there is none."""
     if settings.embeddings == OFF:
@@ -130,8 +180,13 @@ def embedder_of(settings: Settings) -> Embedder | None:
 
 @cache
 def static_model() -> StaticModel | None:
+    folder = _model_folder()
+    return None if folder is None else StaticModel(folder)
+
+
+def _model_folder() -> Path | None:
     spec = find_spec("wordllama")
     folders = spec.submodule_search_locations if spec is not None else None
     if not folders or any(find_spec(name) is None for name in ("safetensors", "tokenizers")):
         return None
-    return StaticModel(Path(folders[0]))
+    return Path(folders[0])

@@ -19,6 +19,8 @@ from forager.documents import names
 from forager.errors import InvalidInput
 
 MAX_HITS = 100
+# the beginning of a note
+UNEMBEDDED = "Meaning is not indexed yet"
 
 
 class SectionKind(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forager.db.database import Connection, Database
 from forager.documents.search import store as search_store
 from forager.documents.search.embedding import Embedder, embedder_of
-from forager.documents.search.hit import SearchRequest
+from forager.documents.search.hit import UNEMBEDDED, SearchRequest
 from forager.documents.search.scopes import RankedGenerations
 from forager.documents.search.score import Candidate, page_names
 from forager.documents.search.snippets import plain_text
@@ -21,6 +21,7 @@ from forager.settings import Settings
 
 log = get_logger("documents.search")
 
+SERVICE = "embeddings"
 INTERVAL = 30.0
 # seconds in which an index over millions of vectors is made
 INDEXING = 4 * 3600.0
@@ -54,7 +55,7 @@ class Embedding:
         self._last = 0
 
     def service(self) -> Service:
-        return Service(name="embeddings", every=INTERVAL, step=self.run_once, chunk=1)
+        return Service(name=SERVICE, every=INTERVAL, step=self.run_once, chunk=1)
 
     async def run_once(self) -> int:
         """Embed the sections of some documents; return the number of sections."""
@@ -105,6 +106,7 @@ class Embedding:
             await store.insert_vectors(connection, keys, vectors)
 
     async def _maintain(self) -> None:
+        await self._database.run(store.mark_embedded)
         await self._database.run(store.delete_orphaned_vectors, CHUNK)
         async with self._database.with_answer_limit(INDEXING).transaction() as connection:
             await store.create_index_if_large(connection)
@@ -113,6 +115,24 @@ class Embedding:
 def _text(section: SectionText, page_name: str) -> str:
     text = plain_text(section.beginning)[:1000]
     return f"{page_name}. {section.heading}. {text}"
+
+
+async def unembedded_note(
+    connection: Connection,
+    request: SearchRequest,
+    scopes: Sequence[RankedGenerations],
+    embedder: Embedder,
+) -> str | None:
+    """How many of the searched pages cannot be found by meaning yet; None if all can."""
+    # an older generation has only the vectors that it shares with a published one
+    if not _is_searched(request) or request.generation is not None:
+        return None
+    generations = [number for scope in scopes for number in scope.generation_ids]
+    is_empty = await store.select_model(connection) != embedder.name
+    missing, total = await store.count_unembedded(connection, generations, is_empty=is_empty)
+    if not missing or not await store.has_pgvector(connection):
+        return None
+    return f"{UNEMBEDDED} for {missing:,} of {total:,} pages."
 
 
 # --- searching ---------------------------------------------------------------------------------
@@ -124,6 +144,10 @@ def is_question(query: Query) -> bool:
     return plain and len(query.alternatives) == 1 and len(query.terms) >= MIN_WORDS
 
 
+def _is_searched(request: SearchRequest) -> bool:
+    return request.language is None and request.kind is None
+
+
 async def find_similar(
     connection: Connection,
     request: SearchRequest,
@@ -131,7 +155,7 @@ async def find_similar(
     embedder: Embedder,
 ) -> list[Candidate]:
     """The sections that are nearest to a question in meaning; none if nothing is embedded."""
-    if request.language is not None or request.kind is not None:
+    if not _is_searched(request):
         return []
     if await store.select_model(connection) != embedder.name:
         return []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
 from forager.db.text_search import primary
+from forager.documents.generation import Generation
 from forager.documents.publication import no_such_generation, no_such_source, publish_hint
 from forager.documents.search import store
 from forager.documents.search.embedding import Embedder, StaticModel
@@ -28,7 +29,13 @@ from forager.documents.search.scopes import (
     without_names,
 )
 from forager.documents.search.score import Candidate
-from forager.documents.search.semantic import find_similar, fuse, is_question, meaning_weight
+from forager.documents.search.semantic import (
+    find_similar,
+    fuse,
+    is_question,
+    meaning_weight,
+    unembedded_note,
+)
 from forager.documents.search.snippets import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import MatchMode, Query, parse_query, suggest
@@ -52,6 +59,8 @@ BY_MEANING = "Some results were found by meaning, without all of the words."
 _LONG = 3
 # with fewer pages, a word may be misspelled
 _FEW = 3
+# generations held back among which a search looks for sources that were never published
+_MAX_HELD_BACK = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ async def search(
     began = time.perf_counter()
     request = _checked(request)
     query = parse_query(request.query)
+    if isinstance(embedder, StaticModel) and is_question(query):
+        await embedder.load()  # not while a transaction waits
     try:
         page = await _read(database, request, query, engine, embedder, is_last=False)
     except IndexMissing:
@@ -125,7 +136,9 @@ async def _search(
         fused = fuse(found.candidates, similar, weight)
         if similar and isinstance(embedder, StaticModel):
             fused = await rerank(fused, found.scopes, embedder)
-        found = replace(found, candidates=fused)
+        pending = await unembedded_note(connection, request, found.scopes, embedder)
+        notes = [note for note in (found.note, pending) if note]
+        found = replace(found, candidates=fused, note=" ".join(notes) or None)
     pages = by_page(found.candidates)
     end = offset + request.limit
     shown = [page[0] for page in pages[offset:end]]
@@ -139,7 +152,9 @@ async def _search(
         next_cursor=None if is_last else encode_cursor((ids, end), *_question(request)),
         offset=offset,
         took=0,
-        note=_note(query, found, shown) if searched else await _nothing(connection, request),
+        note=await _with_unpublished(connection, request, _note(query, found, shown))
+        if searched
+        else await _nothing(connection, request),
         suggestion=found.suggestion,
         facets=facets_of(pages),
     )
@@ -331,15 +346,35 @@ def _question(request: SearchRequest) -> tuple[str | None, ...]:
 
 async def _nothing(connection: Connection, request: SearchRequest) -> str:
     """Why nothing is published that could be searched."""
-    held_back = await generations.select_held_back(
-        connection, source_id=request.source, user_id=request.user_id, limit=1
-    )
+    held_back = await _held_back(connection, request)
     if not held_back:
         return "Nothing has been published yet."
-    [newest] = held_back
+    return f"Nothing has been published yet: {_unpublished(held_back[0])}"
+
+
+async def _with_unpublished(
+    connection: Connection, request: SearchRequest, note: str | None
+) -> str | None:
+    """The note, and the newest source that is missing because it was never published."""
+    if request.cursor is not None or request.generation is not None:
+        return note
+    first = [each for each in await _held_back(connection, request) if each.base_id is None]
+    if not first:
+        return note
+    missing = f"{first[0].source_id} is not searched: {_unpublished(first[0])}"
+    return f"{note} {missing}" if note else missing
+
+
+async def _held_back(connection: Connection, request: SearchRequest) -> list[Generation]:
+    return await generations.select_held_back(
+        connection, source_id=request.source, user_id=request.user_id, limit=_MAX_HELD_BACK
+    )
+
+
+def _unpublished(generation: Generation) -> str:
     return (
-        f"Nothing has been published yet: generation {newest.number} of {newest.source_id}"
-        f" is {newest.label}. {publish_hint(newest.source_id)}"
+        f"generation {generation.number} of {generation.source_id} is {generation.label}."
+        f" {publish_hint(generation.source_id)}"
     )
 
 

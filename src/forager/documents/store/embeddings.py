@@ -16,6 +16,13 @@ from forager.db.rows import Rows, Tuples, Values
 MANY = 50_000
 
 
+# of a page `m` in a generation
+_HAS_SECTIONS: LiteralString = "EXISTS (SELECT FROM sections c WHERE c.document_id = m.document_id)"
+_HAS_NO_VECTORS: LiteralString = (
+    "NOT EXISTS (SELECT FROM section_vectors v WHERE v.document_id = m.document_id)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SectionText:
     """The texts of a section that are embedded."""
@@ -52,6 +59,9 @@ async def lock_vectors(connection: Connection) -> None:
 
 async def create_vectors(connection: Connection, model: str, dimensions: int) -> None:
     """Make an empty table for a model; vectors of another model are dropped."""
+    await connection.execute(
+        "UPDATE generations SET embedded_at = NULL WHERE embedded_at IS NOT NULL"
+    )
     await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     await connection.execute("DROP TABLE IF EXISTS section_vectors")
     await connection.execute(
@@ -79,11 +89,8 @@ async def select_unembedded(
     In the order of documents, `after` one of them: to find the next ones, those before it are not
     read again.
     """
-    missing: LiteralString = (
-        ""
-        if is_empty
-        else "AND NOT EXISTS (SELECT FROM section_vectors v WHERE v.document_id = m.document_id)"
-    )
+    complete: LiteralString = "" if is_empty else "WHERE g.embedded_at IS NULL"
+    missing: LiteralString = "" if is_empty else f"AND {_HAS_NO_VECTORS}"
     return await Rows(connection, SectionText).all(
         f"""
         SELECT c.document_id, c.position, coalesce(d.title, '') AS title, c.heading,
@@ -91,8 +98,12 @@ async def select_unembedded(
           FROM (SELECT m.document_id
                   FROM generation_documents m
                  WHERE m.document_id > %(after)s
-                   AND m.generation_id IN (SELECT published_generation FROM sources)
-                   AND EXISTS (SELECT FROM sections c WHERE c.document_id = m.document_id)
+                   AND m.generation_id IN (
+                        SELECT g.id
+                          FROM sources s
+                          JOIN generations g ON g.id = s.published_generation
+                          {complete})
+                   AND {_HAS_SECTIONS}
                    {missing}
                  ORDER BY m.document_id
                  LIMIT %(documents)s) k
@@ -102,6 +113,59 @@ async def select_unembedded(
         """,
         {"documents": documents, "after": after},
     )
+
+
+async def mark_embedded(connection: Connection) -> None:
+    """Remember the published generations without missing vectors, so as not to look again."""
+    await connection.execute(
+        f"""
+        UPDATE generations g
+           SET embedded_at = now()
+          FROM sources s
+         WHERE s.published_generation = g.id
+           AND g.embedded_at IS NULL
+           AND NOT EXISTS (
+                SELECT FROM generation_documents m
+                 WHERE m.generation_id = g.id AND {_HAS_SECTIONS} AND {_HAS_NO_VECTORS})
+        """
+    )
+
+
+async def can_be_embedded(connection: Connection) -> bool:
+    """Whether published sections may lack vectors, which this PostgreSQL can store."""
+    is_missing = await Tuples(connection).exists(
+        """
+        SELECT FROM sources s
+          JOIN generations g ON g.id = s.published_generation
+         WHERE g.embedded_at IS NULL
+        """
+    )
+    return is_missing and await has_pgvector(connection)
+
+
+async def count_unembedded(
+    connection: Connection, generations: Sequence[int], *, is_empty: bool
+) -> tuple[int, int]:
+    """The pages of these generations that have no vectors, and all of their pages."""
+    missing: LiteralString = "" if is_empty else f"AND {_HAS_NO_VECTORS}"
+    ids = list(generations)
+    pending = await Values(connection).all(
+        "SELECT id FROM generations WHERE id = ANY(%s) AND (embedded_at IS NULL OR %s)",
+        (ids, is_empty),
+    )
+    if not pending:
+        return 0, 0
+    cursor = await connection.execute(
+        f"""
+        SELECT count(*) FILTER (
+                WHERE m.generation_id = ANY(%s) AND {_HAS_SECTIONS} {missing}), count(*)
+          FROM generation_documents m
+         WHERE m.generation_id = ANY(%s)
+        """,
+        (pending, ids),
+    )
+    [(count, total)] = await cursor.fetchall()
+    return count, total
 
 
 async def insert_vectors(

@@ -72,8 +72,54 @@ async def select_source(connection: Connection, source_id: str) -> Source | None
     return await Rows(connection, Source).first(f"{_SOURCE} AND s.id = %s", (source_id,))
 
 
+async def select_sources_named(connection: Connection, name: str) -> list[Source]:
+    """The source of this name and its versions (`flask@2.2` of `flask`), by name."""
+    return await Rows(connection, Source).all(
+        f"{_SOURCE} AND (s.id = %(name)s OR starts_with(s.id, %(name)s || '@')) ORDER BY s.id",
+        {"name": name},
+    )
+
+
 async def select_sources_by_id(connection: Connection, source_ids: Sequence[str]) -> list[Source]:
     return await Rows(connection, Source).all(f"{_SOURCE} AND s.id = ANY(%s)", (list(source_ids),))
+
+
+async def select_source_names(connection: Connection, user_id: UUID | None) -> list[str]:
+    """Names of all sources with a published generation; with an owner, only that owner's."""
+    cursor = await connection.execute(
+        """
+        SELECT id FROM sources
+         WHERE published_generation IS NOT NULL AND deleted_at IS NULL
+           AND (%(user_id)s::uuid IS NULL OR user_id = %(user_id)s)
+        """,
+        {"user_id": user_id},
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def select_first_pages(
+    connection: Connection, source_ids: Sequence[str], length: int
+) -> list[tuple[str, str | None, str | None]]:
+    """Source, title and beginning of the text of the first page of each, by path."""
+    cursor = await connection.execute(
+        """
+        SELECT s.id, d.title,
+               (SELECT left(t.content, %(length)s) FROM sections t
+                 WHERE t.document_id = d.id AND t.content <> ''
+                 ORDER BY t.position LIMIT 1)
+          FROM sources s
+          CROSS JOIN LATERAL (
+               SELECT d.id, d.title
+                 FROM documents d
+                 JOIN generation_documents m ON m.document_id = d.id
+                WHERE d.source_id = s.id AND m.generation_id = s.published_generation
+                ORDER BY left(d.path, 600), d.id
+                LIMIT 1) d
+         WHERE s.id = ANY(%(sources)s)
+        """,
+        {"sources": list(source_ids), "length": length},
+    )
+    return [tuple(row) for row in await cursor.fetchall()]
 
 
 async def select_generations(
@@ -137,6 +183,12 @@ async def select_held_back_with(
          LIMIT 1
         """,
         {"url_hash": url_hash, "source": source_id, "user_id": user_id},
+    )
+
+
+async def select_generation_by_id(connection: Connection, generation_id: int) -> Generation | None:
+    return await Rows(connection, Generation).first(
+        f"{_GENERATION} WHERE g.id = %s AND g.state <> 'abandoned'", (generation_id,)
     )
 
 

@@ -87,15 +87,15 @@ async def retire_published(connection: Connection, source_id: str) -> None:
     )
 
 
-async def mark_published(connection: Connection, generation_id: int) -> bool:
+async def mark_published(connection: Connection, generation_id: int, note: str | None) -> bool:
     """False if it was abandoned at this moment: its pages are being deleted."""
     return await Tuples(connection).changed(
         """
         UPDATE generations
-           SET state = 'published', published_at = now(), retired_at = NULL, note = NULL
+           SET state = 'published', published_at = now(), retired_at = NULL, note = %s
          WHERE id = %s AND state <> 'abandoned'
         """,
-        (generation_id,),
+        (note, generation_id),
     )
 
 

@@ -128,6 +128,11 @@ def currency_of(written: str, hints: Iterable[str] = ()) -> str | None:
     return _SYMBOLS.get(symbol)
 
 
+def share_sign(one: str, other: str) -> bool:
+    """Whether a sign is used for both currencies, such as $ for USD and CAD."""
+    return any(one in codes and other in codes for codes in _SHARED.values())
+
+
 def is_sign(written: str, hints: tuple[str, ...]) -> bool:
     """Whether letters beside a number are a currency there, and not some other word."""
     if written.lower() in _LOCAL:

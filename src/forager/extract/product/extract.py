@@ -18,7 +18,12 @@ from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
-from forager.extract.product.places import LearnedPlace, learned_facts, with_place
+from forager.extract.product.places import (
+    LearnedPlace,
+    learned_facts,
+    with_place,
+    without_stated,
+)
 from forager.extract.product.product import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts
@@ -39,7 +44,9 @@ def extract_product(
     facts = find_facts(page)
     if place is None:
         return merge((*facts, *overrides), page)
-    product = merge((*facts, *learned_facts(page, facts, place), *overrides), page)
+    shown = tuple(learned_facts(page, facts, place))
+    read = without_stated(facts, shown) if place.shown_wins else facts
+    product = merge((*read, *shown, *overrides), page)
     return with_place(product, page, facts, place)
 
 

@@ -1,8 +1,9 @@
 """Learned places of prices: paths of elements, from pages whose data states the price.
 
 A page with structured data states its price; `place_of` finds the element that shows the same
-amount. The path on which pages of a domain agree is passed to readings of other pages (see
-`forager.products.learned_places`), which use it where the data states no price or several.
+amount, or the deal beside it. The path on which pages of a domain agree is passed to readings of
+other pages (see `forager.products.learned_places`). These use it where the data states no price or
+several, and on all pages if the data of the domain states list prices.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from forager.extract.product.product import GONE, Fact, FieldName, Product
 
 # recorded for a page that states a price and does not show it at the learned path
 NOT_SHOWN = ""
+# of the visible price beside a stated one that is struck through
+DEAL = "dom:deal"
 STATING = frozenset(["json-ld", "microdata", "rdfa", "opengraph", "meta"])
 _STATED = 0.7
 _LEARNED = 0.8
@@ -37,10 +40,14 @@ _GENERATED = re.compile(r"\d{3,}")
 
 @dataclass(frozen=True, slots=True)
 class LearnedPlace:
-    """The path to the price on pages of a domain, and whether pages are searched for another."""
+    """The path to the price on pages of a domain, and whether pages are searched for another.
+
+    `shown_wins`: structured data of the domain states list prices, so the path is decisive.
+    """
 
     path: str | None = None
     search: bool = False
+    shown_wins: bool = False
 
 
 NOTHING_LEARNED = LearnedPlace()
@@ -60,14 +67,29 @@ def learned_facts(page: ProductPage, facts: Sequence[Fact], place: LearnedPlace)
     A path that leads to several prices leads to other products, too. So may one on a page whose
     product cannot be bought.
     """
-    if place.path and stated_price(facts) is None and not _is_gone(facts):
-        shown = [_money(node, page) for node in page.tree.css(place.path)[:_MAX_SHOWN]]
+    is_asked = place.shown_wins or stated_price(facts) is None
+    if place.path and is_asked and not _is_gone(facts):
+        struck = SurroundingsMap([])
+        nodes = page.tree.css(place.path)[:_MAX_SHOWN]
+        shown = [_money(node, page) for node in nodes if not struck.of(node).struck]
         amounts = {money.amount for money in shown if money is not None}
         money = shown[0] if len(amounts) == 1 else None
         if money is not None:
             yield Fact(FieldName.PRICE, money.amount, _LEARNED, f"learned:{place.path}")
             if money.currency is not None:
                 yield Fact(FieldName.CURRENCY, money.currency, _LEARNED, f"learned:{place.path}")
+
+
+def without_stated(facts: Sequence[Fact], shown: Sequence[Fact]) -> list[Fact]:
+    """The facts, with a stated price above the one at the learned path as the list price."""
+    price = next((fact.value for fact in shown if fact.field is FieldName.PRICE), None)
+    if price is None:
+        return list(facts)
+    stated = stated_price(facts)
+    kept = [f for f in facts if f.field is not FieldName.PRICE or f.value == price]
+    if stated is not None and stated > price:
+        kept.append(Fact(FieldName.LIST_PRICE, stated, _LEARNED, "learned:stated"))
+    return kept
 
 
 def _is_gone(facts: Sequence[Fact]) -> bool:
@@ -78,10 +100,15 @@ def _is_gone(facts: Sequence[Fact]) -> bool:
 def with_place(
     product: Product, page: ProductPage, facts: Sequence[Fact], place: LearnedPlace
 ) -> Product:
-    """The product; the evidence of its price says where the page shows what its data states."""
+    """The product; the evidence of its price says where the page shows it.
+
+    Only if its data states the price, or a list price that the page shows struck through.
+    """
     price = stated_price(facts) if place.path or place.search else None
     if price is None or FieldName.PRICE not in product.evidence:
         return product
+    if product.price is not None and any(f.origin == DEAL for f in facts):
+        price = product.price
     known = money_at(place.path, page) if place.path else None
     if known is not None and known.amount == price:
         shown = place.path or NOT_SHOWN

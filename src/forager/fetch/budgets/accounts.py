@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil, inf
+from typing import TYPE_CHECKING
 
 from forager.clock import local_time
 from forager.fetch.budgets.exchange import (
@@ -21,6 +22,9 @@ from forager.fetch.budgets.exchange import (
 )
 from forager.fetch.budgets.slots import LATENESS, RequestLane, Slot, SlotWindow
 from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, CrawlTerms, Waiter, default_delay
+
+if TYPE_CHECKING:
+    from forager.fetch.host_history.record import HostRecorder
 
 FRESH_FOR = 2.5
 """Nothing is sent on knowledge older than this: a block by others is noticed within it."""
@@ -45,6 +49,7 @@ class DomainAccount:
         *,
         on_wanted: Callable[[DomainAccount], None] = lambda _: None,
         on_released: Callable[[], None] = lambda: None,
+        recorder: HostRecorder | None = None,
     ) -> None:
         self.domain_id = domain_id
         self.name = name
@@ -53,6 +58,7 @@ class DomainAccount:
         self._clock = clock
         self._on_wanted = on_wanted
         self._on_released = on_released
+        self._recorder = recorder
         self.is_active = True
         self.is_starved = False
         self.per_proxy_only = False
@@ -258,6 +264,12 @@ class DomainAccount:
         self._on_released()
         if self.waiting:
             self.changed.set()
+
+    def record(self, status: int | None, seconds: float) -> None:
+        """Add a request to the history of the host."""
+        if self._recorder is not None:
+            delay = self.delay + self.slow_delay
+            self._recorder.add(self.domain_id, status=status, seconds=seconds, delay=delay)
 
     def note_success(self) -> None:
         self.answers = replace(self.answers, good=self.answers.good + 1)

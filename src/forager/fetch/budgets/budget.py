@@ -24,15 +24,21 @@ from forager.fetch.budgets.accounts import RENEW_EVERY, DomainAccount
 from forager.fetch.budgets.exchange import ServerClock, Wanted
 from forager.fetch.budgets.host_rows import HostRows
 from forager.fetch.budgets.slots import Slot
+from forager.fetch.budgets.store import block_domain, unblock_domain
 from forager.fetch.budgets.terms import CrawlTerms, Waiter
 from forager.fetch.budgets.waits import refuse, too_long
 from forager.fetch.domains.store import Cover
+from forager.fetch.host_history.record import HostRecorder
 from forager.logs import get_logger
+
+__all__ = ["block_domain", "unblock_domain"]
 
 log = get_logger("budgets")
 
 LOOK_EVERY = 0.25
 """Seconds between checks which domains need an exchange."""
+IDLE_LOOK_EVERY = 60.0
+"""The same while no domain is open: the first request to one wakes the loop."""
 ROW_KNOWN_FOR = 15.0
 """Seconds after which the row of a host is looked up again: a nearer one may have been added."""
 SHORTEST_PAUSE = 0.01
@@ -74,6 +80,8 @@ class Budgets:
         self._wake = asyncio.Event()
         self._exchanging = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
+        self._recorder = HostRecorder(database)
+        self._recording: asyncio.Task[None] | None = None
         self._leaving = False
         self._free = asyncio.Semaphore(at_once)
         # requests in flight, pages that wait for their host, and requests whose host is ready but
@@ -84,6 +92,7 @@ class Budgets:
 
     async def __aenter__(self) -> Self:
         self._running = asyncio.create_task(self._run())
+        self._recording = asyncio.create_task(self._recorder.run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -229,6 +238,7 @@ class Budgets:
                 self._clock,
                 on_wanted=self._want,
                 on_released=self._released,
+                recorder=self._recorder,
             )
         account.last_used = local_time()
         account.hosts.add(host)
@@ -243,7 +253,7 @@ class Budgets:
     async def _run(self) -> None:
         """Exchange with the database for all domains that need it, in one round trip."""
         while not self._leaving:
-            await wait_for_event(self._wake, LOOK_EVERY)
+            await wait_for_event(self._wake, LOOK_EVERY if self._accounts else IDLE_LOOK_EVERY)
             self._wake.clear()
             pause = SHORTEST_PAUSE
             if due := self._due():
@@ -358,12 +368,16 @@ class Budgets:
         """End the loop between two exchanges if possible: a canceled one loses its connection."""
         self._leaving = True
         self._wake.set()
+        if self._recording is not None:
+            self._recording.cancel()
+            await asyncio.gather(self._recording, return_exceptions=True)
         if self._running is not None:
             await asyncio.wait([self._running], timeout=LEAVE_WITHIN)
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
     async def _leave(self) -> None:
+        await self._recorder.write()
         if self._accounts:
             await self._exchange(list(self._accounts.values()), waits=True)
         async with self._database.connection() as connection:

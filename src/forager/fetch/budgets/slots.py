@@ -60,6 +60,10 @@ class Slot:
         else:
             self.succeeded()
 
+    def record(self, status: int | None, seconds: float = 0.0) -> None:
+        """Add the request to the history of the host; without a status it got no answer."""
+        self._account.record(status, seconds)
+
     def succeeded(self) -> None:
         """Report a response; a slowed-down host recovers by it."""
         self._account.note_success()

@@ -39,7 +39,7 @@ FURTHEST_AHEAD = 60.0
 
 # settings of a domain override those of a crawl, and robots.txt overrides both
 BASE_DELAY: LiteralString = """
-    greatest(coalesce(d.crawl_delay_seconds, w.delay)::float8, w.robots_delay)
+    greatest(coalesce(d.crawl_delay_seconds, w.delay)::float8, d.traffic_delay, w.robots_delay)
 """
 
 PAIR_DELAY_OF: LiteralString = f"coalesce(1 / d.proxy_rate, {PAIR_DELAY})::float8"

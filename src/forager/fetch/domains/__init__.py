@@ -27,6 +27,8 @@ class Domain:
     allow_private: bool
     currency: str | None
     task_hold: str | None
+    # the shortest delay while the host is slowed down by a user; None: it is not
+    traffic_delay: float | None
     region: str | None
     # which pages are rendered, and patterns of URLs that always are
     render: str | None

@@ -58,28 +58,41 @@ Region = Annotated[PlainText, Field(pattern=_REGION, examples=["eu"])]
 _ABOUT_DOMAIN = {
     "blocked_until": "No requests are sent before this time.",
     "slow_delay": "Additional seconds between requests because of rate limits.",
+    "traffic_delay": "Minimum seconds between requests until the host is resumed; null: not slowed"
+    " down.",
     "next_slot_at": "When the next request may be sent.",
     "runners": "Crawls that use the domain now.",
     "connections": "Connections in use now.",
     "per_proxy_only": "Whether the delay applies to each proxy separately.",
     "adaptive": "Whether intervals adapt to price changes; null: the default.",
+    "base_url": "URL of the home page of the site.",
 }
 
 
 class Domain(ResponseModel, row=rows.Domain, hidden=("id",), about=_ABOUT_DOMAIN):
     """A host: what a person set (null: not set), and how it is doing now."""
 
-    host: str = Field(validation_alias="domain_name")
+    host: str = Field(description="Host name.", validation_alias="domain_name")
     delay: float | None = Field(validation_alias="crawl_delay_seconds", description="In seconds.")
-    concurrency: int | None = Field(validation_alias="max_concurrent_requests")
+    concurrency: int | None = Field(
+        description="Maximum concurrent connections; null: left to each crawl.",
+        validation_alias="max_concurrent_requests",
+    )
     proxy_rate: float | None = Field(description="Requests per second of each proxy; null: 5.")
-    active: bool = Field(validation_alias="is_active")
+    active: bool = Field(description="Whether it is in use.", validation_alias="is_active")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its tasks."
     )
-    min_every: Interval | None = Field(validation_alias="min_frequency")
-    max_every: Interval | None = Field(validation_alias="max_frequency")
-    proxies: bool | None = Field(validation_alias="use_proxies")
+    min_every: Interval | None = Field(
+        description="Shortest adapted interval.", validation_alias="min_frequency"
+    )
+    max_every: Interval | None = Field(
+        description="Longest adapted interval.", validation_alias="max_frequency"
+    )
+    proxies: bool | None = Field(
+        description="Whether tasks use the proxy pool; null: the default.",
+        validation_alias="use_proxies",
+    )
     task_hold: str | None = Field(description="Whether its tasks are paused or stopped.")
     region: str | None = Field(
         description="Only workers in this region crawl it; null: all workers."

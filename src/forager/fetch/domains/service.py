@@ -24,13 +24,22 @@ from forager.db.cursor import (
 )
 from forager.db.database import Connection, Database
 from forager.db.transactions import InTransaction
-from forager.errors import AlreadyThere, InvalidInput, NotFound
+from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotFound
 from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.domains import Domain, store
-from forager.fetch.domains.store import check_region, select_first, select_meant
+from forager.fetch.domains.store import (
+    Cover,
+    check_region,
+    hold_domain,
+    select_first,
+    select_meant,
+)
+from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render
+
+__all__ = ["Cover", "hold_domain"]
 
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
@@ -114,12 +123,15 @@ class Domains:
         active: bool | None = None,
         slowed: bool = False,
         region: str | None = None,
+        text: str | None = None,
+        held: bool = False,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[Domain]:
         """Domains by name, a page at a time; `slowed`: only rate-limited hosts.
 
-        `region`: only domains of this region.
+        `region`: only domains of this region. `text`: only names that contain it. `held`: only
+        domains that are paused, stopped or disabled.
         """
         check_limit(limit)
         found = await self._database.run(
@@ -129,6 +141,8 @@ class Domains:
             active=active,
             slowed=slowed,
             region=region,
+            text=None if text is None else text.lower(),
+            held=held,
         )
         return page_of(found, limit, lambda domain: encode_values(domain.domain_name))
 
@@ -173,6 +187,14 @@ class Domains:
         async with self._database.transaction() as connection:
             within = Domains(InTransaction(self._database, connection))
             return [await within.set(name, changes) for name in sorted(set(names))]
+
+    async def set_traffic_delay(self, host: str, delay: float | None) -> Domain:
+        """Send requests no faster than this, whatever the other settings are; None lifts it."""
+        name = domain_name(host)
+        async with self._database.transaction() as connection:
+            if not await store.update_traffic_delay(connection, name, delay):
+                raise _unknown(name)
+            return await domain_of(connection, name)
 
     async def forget_slow_down(self, host: str) -> Domain:
         """Reset the slow-down of a host, including its Retry-After."""
@@ -301,3 +323,39 @@ async def _covering_ids(connection: Connection, names: Sequence[str]) -> list[in
 def _suffixes() -> PublicSuffixList:
     # an unknown suffix is a name in a private network, and may cover its subdomains
     return PublicSuffixList(accept_unknown=False)
+
+
+async def cover_hosts(
+    connection: Connection, hosts: set[str], *, allow_private: bool
+) -> tuple[dict[str, Cover], dict[str, str | Hint]]:
+    """The domain of each host, created where there is none; and why some hosts are rejected."""
+    if not hosts:
+        return {}, {}
+    covers = await store.select_covers(connection, hosts)
+    refused: dict[str, str | Hint] = {}
+    for host in sorted(hosts):
+        known = covers.get(host)
+        reason = _refusal(
+            host, allowed=allow_private or (known is not None and known.allow_private)
+        )
+        if reason is not None:
+            refused[host] = reason
+    missing = hosts - covers.keys() - refused.keys()
+    if missing:
+        # of a shop and its subdomains in one list, the row of the shop covers all
+        tops = {host for host in missing if not missing.intersection(parent_domains(host))}
+        await store.insert_domains(connection, tops)
+        covers = await store.select_covers(connection, hosts - refused.keys())
+    kept = {host: cover for host, cover in covers.items() if host not in refused}
+    if allow_private and kept:
+        await store.allow_private(connection, sorted({cover.id for cover in kept.values()}))
+    return kept, refused
+
+
+def _refusal(host: str, *, allowed: bool) -> str | Hint | None:
+    """Why the host is rejected; a name is checked again when it is resolved."""
+    try:
+        GuardPolicy(allow_private=allowed).check_unresolved(host_name(host))
+    except GiveUp as error:
+        return Hint("{}; {}", error.message, error.hint) if error.hint else error.message
+    return None

@@ -86,6 +86,14 @@ async def hold_domain(connection: Connection, domain_id: int, hold: str | None) 
     )
 
 
+async def update_traffic_delay(connection: Connection, name: str, delay: float | None) -> bool:
+    """False if there is no such domain."""
+    return await Tuples(connection).changed(
+        "UPDATE domains SET traffic_delay = %s, updated_at = now() WHERE domain_name = %s",
+        (delay, name),
+    )
+
+
 _COLUMNS: LiteralString = f"""
     d.id, d.domain_name, d.base_url, d.crawl_delay_seconds::float8, d.max_concurrent_requests,
     d.per_proxy_only, d.proxy_rate, d.is_active,
@@ -93,7 +101,7 @@ _COLUMNS: LiteralString = f"""
     d.adaptive,
     extract(epoch FROM d.min_frequency)::float8 AS min_frequency,
     extract(epoch FROM d.max_frequency)::float8 AS max_frequency,
-    d.use_proxies, d.allow_private, d.currency, d.task_hold, d.region,
+    d.use_proxies, d.allow_private, d.currency, d.task_hold, d.traffic_delay, d.region,
     d.render, d.render_urls,
     d.created_at, d.updated_at,
     CASE WHEN {BLOCKED_UNTIL} > now() THEN d.blocked_until END AS blocked_until,
@@ -141,6 +149,8 @@ async def select_domains(
     active: bool | None,
     slowed: bool,
     region: str | None,
+    text: str | None = None,
+    held: bool = False,
 ) -> list[Domain]:
     return await Rows(connection, Domain).all(
         f"""
@@ -150,10 +160,20 @@ async def select_domains(
            AND d.is_active = coalesce(%(active)s, d.is_active)
            AND ({_SLOWED} OR NOT %(slowed)s)
            AND (%(region)s::text IS NULL OR d.region = %(region)s)
+           AND (%(text)s::text IS NULL OR strpos(d.domain_name, %(text)s) > 0)
+           AND (d.task_hold IS NOT NULL OR NOT d.is_active OR NOT %(held)s)
          ORDER BY d.domain_name
          LIMIT %(limit)s
         """,
-        {"after": after, "active": active, "slowed": slowed, "region": region, "limit": limit},
+        {
+            "after": after,
+            "active": active,
+            "slowed": slowed,
+            "region": region,
+            "text": text,
+            "held": held,
+            "limit": limit,
+        },
     )
 
 
@@ -258,7 +278,9 @@ async def forget_slow_down(connection: Connection, name: str) -> bool:
         UPDATE domains
            SET blocked_until = NULL, slow_delay = 0, error_share = 0, updated_at = now(),
                next_slot_at = least(
-                   next_slot_at, now() + coalesce(crawl_delay_seconds, 1) * interval '1 second'
+                   next_slot_at,
+                   now() + greatest(coalesce(crawl_delay_seconds, 1), traffic_delay)
+                         * interval '1 second'
                )
          WHERE domain_name = %s
         """,

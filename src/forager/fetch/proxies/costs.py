@@ -14,9 +14,9 @@ from forager.errors import InvalidInput
 from forager.extract.hosts import parent_domains
 from forager.fetch.domains.store import select_first
 from forager.fetch.proxies.store import usage as store
-from forager.fetch.proxies.store.usage import CostLine
+from forager.fetch.proxies.store.usage import OLD_USAGE, CostLine
 
-__all__ = ["CostLine"]
+__all__ = ["OLD_USAGE", "CostLine"]
 
 DEFAULT_DAYS = 30
 MAX_DAYS = 3660

@@ -60,19 +60,38 @@ _NOT_SHOWN = ("cost_amount", "cost_currency", "cost_unit", "is_active")
 _ABOUT_PROXY = {
     "failure_count": "Failed requests in a row.",
     "next_probe_at": "When a failing proxy is tried again.",
+    "scheme": "Scheme of the proxy address.",
+    "port": "Port.",
+    "username": "User name of the proxy.",
+    "has_password": "Whether a password is stored.",
+    "success_count": "Number of successful requests.",
+    "total_failures": "Number of failed requests.",
+    "avg_response_time_ms": "Average response time in milliseconds.",
+    "last_used_at": "When it was last used.",
+    "last_success_at": "When it last succeeded.",
+    "last_failure_at": "When it failed last.",
+    "last_failure_reason": "Why it failed last.",
 }
 
 
 class Proxy(ResponseModel, row=ProxyRecord, hidden=_NOT_SHOWN, about=_ABOUT_PROXY):
     """A proxy and its health; its password is never shown."""
 
-    url: str = Field(validation_alias="shown")
+    url: str = Field(
+        description="URL of the proxy, without its password.", validation_alias="shown"
+    )
     state: ProxyState
     region: str | None = Field(description="Only workers in this region use it; null: all workers.")
-    cost: Cost | None
+    cost: Cost | None = Field(description="Cost per request or GB; null: not known.")
 
 
-class Cost(ResponseModel, row=ProxyCost):
+_ABOUT_COST = {
+    "amount": "Amount of money, as text.",
+    "unit": "Unit of the price.",
+}
+
+
+class Cost(ResponseModel, row=ProxyCost, about=_ABOUT_COST):
     """An amount of money per request or per GB (10^9 bytes)."""
 
 
@@ -128,16 +147,25 @@ _OF_PROXY = ("scheme", "host", "port", "username", "has_password", "cost_amount"
 class CostLine(ResponseModel, row=costs.CostLine, hidden=_OF_PROXY):
     """The traffic of one domain through one proxy, and its cost."""
 
-    proxy: str
+    proxy: str = Field(description="Address of the proxy.")
     bytes: int = Field(description="Size of response bodies as transferred.")
-    price: str | None = Field(examples=["0.002 USD/request"])
+    price: str | None = Field(description="Price of the proxy.", examples=["0.002 USD/request"])
     cost: Amount | None = Field(description="Null if the price of the proxy is unknown.")
 
 
-class CostReport(ResponseModel, row=costs.CostReport):
+_ABOUT_COST_REPORT = {
+    "first": "First day of the period.",
+    "last": "Last day of the period.",
+    "bytes": "Size of all response bodies as transferred.",
+}
+
+
+class CostReport(ResponseModel, row=costs.CostReport, about=_ABOUT_COST_REPORT):
     """The most expensive lines, and totals over all lines."""
 
-    items: list[CostLine] = Field(validation_alias="lines")
+    items: list[CostLine] = Field(
+        description="Costs by domain and proxy.", validation_alias="lines"
+    )
     count: int = Field(description="Number of lines in all.")
     is_cut: bool = Field(description="True if `items` holds only the most expensive ones.")
     totals: dict[str, Amount] = Field(description="By currency.")
@@ -150,15 +178,22 @@ class ProxyOrder(RequestModel):
     allow_private: bool = Field(default=False, description="Allow a private address.")
 
 
-class AddedProxy(ResponseModel):
+class AddedProxy(ResponseModel, thing="proxy"):
     """`is_new` is false for a known proxy, which got the new password."""
 
     id: int
     url: str
-    is_new: bool
+    is_new: bool = Field(description="Whether it was added by this request.")
 
 
-class TrialResult(ResponseModel, row=ProbeResult):
+_ABOUT_TRIAL_RESULT = {
+    "ok": "Whether it worked.",
+    "status": "HTTP status of the response; null: no response.",
+    "error": "Why the test failed; null: it succeeded.",
+}
+
+
+class TrialResult(ResponseModel, row=ProbeResult, about=_ABOUT_TRIAL_RESULT, thing="proxy"):
     """The result of a test."""
 
     url: str

@@ -18,7 +18,10 @@ from forager.fetch.response import Request, Response
 from forager.fetch.robots import store
 from forager.fetch.robots.cache import NO_ANSWER, RobotsAction, remember, robots_policy
 from forager.fetch.robots.rules import Robots
+from forager.fetch.robots.store import select_robots
 from forager.fetch.sender import Sender
+
+__all__ = ["select_robots"]
 
 # memory for the rules of all origins; the oldest are dropped, and read from the database again
 KNOWN_BYTES = 64 * 1024 * 1024

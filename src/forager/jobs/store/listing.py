@@ -25,6 +25,7 @@ _ACTIVITY: LiteralString = f"""
         WHEN j.last_heartbeat < now() - interval '{SEEN_LATELY} seconds' THEN 'stalled'
         WHEN s.waits_for IS NOT NULL AND s.reported_at > now() - interval '{SEEN_LATELY} seconds'
             THEN CASE WHEN s.waits_for LIKE '%%/robots.txt' THEN 'waiting-for-robots'
+                      WHEN s.waits_for LIKE 'learning %%' THEN 'running'
                       ELSE 'waiting-for-host' END
         WHEN s.discovered IS NOT NULL
              AND s.updated_at < now() - interval '{STALLED_AFTER} seconds'

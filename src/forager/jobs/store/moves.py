@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import orjson
@@ -16,13 +16,14 @@ from forager.db.ids import REGION_LOCK
 from forager.db.retention import OldRows
 from forager.db.rows import Rows, Tuples
 from forager.jobs.job import Job, NewJob
-from forager.jobs.lifecycle import CLAIM, RECOVERY, Choice
+from forager.jobs.lifecycle import CLAIM, FAIL, RECOVERY, Choice
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
     ONLY_FOR_RENDERERS,
     RENDERER_IS_THERE,
 )
+from forager.outbox.store import enqueue
 
 
 async def insert_jobs(connection: Connection, jobs: list[NewJob], *, actor: str) -> list[Job]:
@@ -79,6 +80,9 @@ async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, 
     )
 
 
+# the outbox topic of jobs that failed; a message refers to the row of `job_events`
+FAILED_JOBS: LiteralString = "failed jobs"
+
 # jobs by id; with a lease, only under that lease
 GIVEN = """
     FROM crawl_jobs
@@ -114,11 +118,20 @@ def move_statement(
         ), logged AS (
             INSERT INTO job_events (job_id, move, from_status, to_status, actor, reason, lease)
             SELECT id, move, from_status, status, %(actor)s, %(reason)s, lease FROM moved
-        ), woken AS (
+            RETURNING id, move
+        ), {_announced(choices)} woken AS (
             SELECT count(pg_notify('{CHANNEL}', id::text)) FROM moved WHERE move <> 'claim'
         )
         SELECT {COLUMNS} FROM moved LEFT JOIN woken ON true ORDER BY priority DESC, created_at, id
         """.encode()
+
+
+def _announced(choices: tuple[Choice, ...]) -> str:
+    """A message for each job that fails, in the transaction of the move."""
+    if not any(choice.move is FAIL for choice in choices):
+        return ""
+    rows = f"SELECT '{FAILED_JOBS}', id FROM logged WHERE move = '{FAIL.name}'"
+    return f"announced AS ({enqueue(rows, 'topic, ref_id')}),"
 
 
 def _new_value(column: str, choices: tuple[Choice, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import LiteralString
 from uuid import UUID
@@ -53,6 +54,23 @@ async def select_active_jobs_of(
         """,
         (list(source_ids),),
     )
+
+
+async def select_active_owners(connection: Connection, owners: Sequence[str]) -> set[str]:
+    """Those of these sources, and of these ids of jobs without a source, that are active."""
+    return await Values(connection, str).as_set(
+        """
+        SELECT coalesce(source_id, id::text)
+          FROM crawl_jobs
+         WHERE (source_id = ANY(%(owners)s) OR id = ANY(%(ids)s))
+           AND (status IN ('pending', 'processing', 'paused') OR worker_id IS NOT NULL)
+        """,
+        {"owners": list(owners), "ids": [UUID(each) for each in owners if _is_id(each)]},
+    )
+
+
+def _is_id(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) is not None
 
 
 async def select_jobs_by_prefix(
@@ -119,6 +137,15 @@ async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> 
     )
 
 
+async def select_reasons(
+    connection: Connection, event_ids: Sequence[int]
+) -> list[tuple[UUID, str | None]]:
+    """The job and the reason of each of these rows of `job_events`, the oldest first."""
+    return await Tuples(connection).all(
+        "SELECT job_id, reason FROM job_events WHERE id = ANY(%s) ORDER BY id", (list(event_ids),)
+    )
+
+
 async def count_jobs(
     connection: Connection, user_id: UUID | None = None
 ) -> list[tuple[Status, int]]:
@@ -127,6 +154,20 @@ async def count_jobs(
         f"SELECT status, count(*) FROM crawl_jobs {of_user} GROUP BY status", {"user_id": user_id}
     )
     return [(Status(status), count) for status, count in await cursor.fetchall()]
+
+
+async def select_next_due(connection: Connection) -> float | None:
+    """Seconds until one of the first pending jobs is due; None without pending jobs."""
+    return await Values(connection).first(
+        """
+        SELECT extract(epoch FROM min(run_after) - now())::float8
+          FROM (SELECT run_after
+                  FROM crawl_jobs
+                 WHERE status = 'pending'
+                 ORDER BY priority DESC, created_at, id
+                 LIMIT 100) AS pending
+        """
+    )
 
 
 async def count_active(connection: Connection, job_ids: Sequence[UUID]) -> int:

@@ -16,7 +16,7 @@ from forager.products.product import AlertRule
 
 _RULES: LiteralString = """
     SELECT r.id, r.kind, r.percent, r.amount, r.currency, r.days, r.product_id,
-           p.url AS product_url, r.selection, r.created_at
+           p.url AS product_url, r.selection, r.created_at, r.last_triggered_at
       FROM alert_rules r
       LEFT JOIN products p ON p.id = r.product_id
 """
@@ -60,6 +60,39 @@ async def select_rules_for(connection: Connection, product_ids: Sequence[int]) -
     return await Rows(connection, AlertRule).all(
         f"{_RULES} WHERE r.product_id IS NULL OR r.product_id = ANY(%s) ORDER BY r.id",
         (list(product_ids),),
+    )
+
+
+async def update_rule(connection: Connection, rule_id: int, values: Mapping[str, Any]) -> bool:
+    """Change a rule; False if another one is equal then."""
+    return await Values(connection).changed(
+        """
+        UPDATE alert_rules r
+           SET percent = %(percent)s, amount = %(amount)s, currency = %(currency)s, days = %(days)s
+         WHERE r.id = %(id)s
+           AND NOT EXISTS (
+            SELECT FROM alert_rules o
+             WHERE o.id <> r.id AND o.product_id IS NOT DISTINCT FROM r.product_id
+               AND o.kind = r.kind AND o.selection = r.selection
+               AND (o.percent, o.amount, o.currency, o.days) IS NOT DISTINCT FROM
+                   (%(percent)s::numeric(6, 3), %(amount)s::numeric(14, 4), %(currency)s::text,
+                    %(days)s::int))
+        """,
+        {**values, "id": rule_id},
+    )
+
+
+async def mark_triggered(connection: Connection, rule_ids: Sequence[int]) -> None:
+    """Remember the time, to the minute: batches that trigger the same rule do not wait."""
+    await connection.execute(
+        """
+        UPDATE alert_rules SET last_triggered_at = now()
+         WHERE id IN (SELECT id FROM alert_rules
+                       WHERE id = ANY(%s)
+                         AND coalesce(last_triggered_at < now() - interval '1 minute', true)
+                         FOR UPDATE SKIP LOCKED)
+        """,
+        (list(rule_ids),),
     )
 
 

@@ -10,7 +10,7 @@ from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples
-from forager.products.filters import Filters
+from forager.products.filters import Filters, PriceDirection, PriceMeasure
 from forager.products.plausibility import Offer
 from forager.products.store.lists import filtered
 
@@ -123,19 +123,35 @@ class PriceEntry:
     recorded_at: datetime
     # the change since the last known price in this currency
     percent: float | None
+    # recorded; or of a withheld price: open, confirmed, not_confirmed or wrong
+    standing: str = "recorded"
+    # why it was withheld, and how many visits showed it
+    reason: str | None = None
+    visits: int | None = None
 
 
 _ENTRIES: LiteralString = """
     SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability, h.recorded_at,
+           {more}
            (SELECT round((h.price - o.price) / nullif(o.price, 0) * 100, 2)::float8
               FROM {history} o
              WHERE o.product_id = h.product_id
                AND (o.recorded_at, o.id) < (h.recorded_at, h.id)
                AND o.currency IS NOT DISTINCT FROM h.currency
-               AND o.price IS NOT NULL
+               AND o.price IS NOT NULL {of_others}
              ORDER BY o.recorded_at DESC, o.id DESC
              LIMIT 1) AS percent
       FROM {history} h
+"""
+# entries and withheld prices, with different IDs
+_WITH_WITHHELD: LiteralString = """
+    (SELECT 2 * id AS id, product_id, price, list_price, currency, availability, recorded_at,
+            'recorded' AS standing, NULL AS reason, NULL::int AS visits
+       FROM price_history
+      UNION ALL
+     SELECT 2 * id + 1, product_id, price, NULL, currency, NULL, first_seen_at,
+            outcome, reason, visits
+       FROM withheld_prices)
 """
 _OF_VARIANT: LiteralString = """
     (SELECT id, product_id, price, NULL::numeric AS list_price, currency, availability, recorded_at
@@ -149,15 +165,23 @@ async def select_history(
     product_id: int,
     *,
     variant: str | None = None,
+    withheld: bool = False,
     since: datetime | None,
     before: tuple[datetime, int] | None,
     limit: int,
 ) -> list[PriceEntry]:
-    """Changes of a product, or of one of its variants; newest first."""
+    """Changes of a product, also `withheld` ones, or of one of its variants; newest first."""
     history: LiteralString = "price_history" if variant is None else _OF_VARIANT
+    entries = _ENTRIES.format(history=history, more="", of_others="")
+    if withheld and variant is None:
+        entries = _ENTRIES.format(
+            history=_WITH_WITHHELD,
+            more="h.standing, h.reason, h.visits,",
+            of_others="AND o.standing = 'recorded'",
+        )
     return await Rows(connection, PriceEntry).all(
         f"""
-        {_ENTRIES.format(history=history)}
+        {entries}
          WHERE h.product_id = %(product)s
            AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
            AND (%(at)s::timestamptz IS NULL OR (h.recorded_at, h.id) < (%(at)s, %(id)s::bigint))
@@ -181,7 +205,7 @@ async def select_histories(
     """The changes of some products, oldest first."""
     return await Rows(connection, PriceEntry).all(
         f"""
-        {_ENTRIES.format(history="price_history")}
+        {_ENTRIES.format(history="price_history", more="", of_others="")}
          WHERE h.product_id = ANY(%(products)s)
            AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
          ORDER BY h.product_id, h.recorded_at, h.id
@@ -201,13 +225,20 @@ class PriceMove:
     old_price: Decimal
     price: Decimal
     currency: str | None
+    amount: Decimal
     percent: float
     availability: str | None
     price_changed_at: datetime | None
 
 
 async def select_moves(
-    connection: Connection, filters: Filters, *, since: datetime, limit: int
+    connection: Connection,
+    filters: Filters,
+    *,
+    since: datetime,
+    direction: PriceDirection | None,
+    by: PriceMeasure,
+    limit: int,
 ) -> list[PriceMove]:
     """Products whose price differs from that at a time, or from the first since; largest first."""
     conditions, values = filtered(filters)
@@ -223,6 +254,7 @@ async def select_moves(
         )
         SELECT p.id AS product_id, p.url, d.domain_name AS domain, p.product_name AS name,
                old.price AS old_price, p.price, p.currency, p.availability, p.price_changed_at,
+               p.price - old.price AS amount,
                round((p.price - old.price) / old.price * 100, 2)::float8 AS percent
           FROM moved
           JOIN products p ON p.id = moved.product_id
@@ -235,10 +267,18 @@ async def select_moves(
             ) AS price
          ) AS old
          WHERE p.price <> old.price AND {conditions}
-         ORDER BY abs(p.price - old.price) / old.price DESC, p.id
+           AND (%(drops)s::boolean IS NULL OR (p.price < old.price) = %(drops)s)
+         ORDER BY abs(p.price - old.price) / CASE WHEN %(by_amount)s THEN 1 ELSE old.price END DESC,
+                  p.id
          LIMIT %(limit)s
         """,
-        {**values, "since": since, "limit": limit},
+        {
+            **values,
+            "since": since,
+            "drops": None if direction is None else direction is PriceDirection.DROPS,
+            "by_amount": by is PriceMeasure.AMOUNT,
+            "limit": limit,
+        },
     )
 
 

@@ -105,38 +105,6 @@ async def select_extractions(
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPrice:
-    """The price in the data of a page, and where the page shows it (empty: nowhere)."""
-
-    price: str | None
-    place: str
-
-
-# rows of a domain that are read to find those with a place
-_MAX_SCANNED = 1_000
-
-
-async def select_shown_prices(
-    connection: Connection, domain_id: int, *, limit: int
-) -> list[ShownPrice]:
-    """The latest extractions of a domain for which a place was searched."""
-    return await Rows(connection, ShownPrice).all(
-        """
-        SELECT price, place
-          FROM (SELECT id, fields ->> 'price' AS price, evidence -> 'price' ->> 'place' AS place
-                  FROM extractions
-                 WHERE domain_id = %s AND role = 'active'
-                 ORDER BY id DESC
-                 LIMIT %s) AS recent
-         WHERE place IS NOT NULL
-         ORDER BY id DESC
-         LIMIT %s
-        """,
-        (domain_id, _MAX_SCANNED, limit),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class NewExtraction:
     """A row of `extractions`; objects are JSON texts."""
 

@@ -60,6 +60,8 @@ class KnownProduct:
     variants: list[dict[str, Any]]
     # to another domain than it had
     moved: bool
+    # prices that a user marked as wrong
+    rejected: list[Decimal] | None
 
     @property
     def offer(self) -> Offer:
@@ -67,27 +69,41 @@ class KnownProduct:
 
 
 async def select_usual_currencies(
-    connection: Connection, domain_ids: Sequence[int], *, least: int, share: float
+    connection: Connection,
+    domain_ids: Sequence[int],
+    *,
+    least: int,
+    share: float,
+    origins: Sequence[str] | None = None,
 ) -> dict[int, str]:
-    """The currency of nearly all products of each domain with at least `least` of them."""
+    """The currency of nearly all products of each domain with at least `least` of them.
+
+    `origins`: only of products whose currency was read from these places.
+    """
     return await Tuples(connection).as_dict(
         """
         SELECT d.id, found.currency
-          FROM unnest(%s::bigint[]) AS d (id)
+          FROM unnest(%(ids)s::bigint[]) AS d (id)
          CROSS JOIN LATERAL (
-            SELECT mode() WITHIN GROUP (ORDER BY r.currency) AS currency, count(*) AS products
+            SELECT mode() WITHIN GROUP (ORDER BY r.currency) AS currency, count(*) AS products,
+                   array_agg(r.currency) AS currencies
               FROM (SELECT currency FROM products
                      WHERE domain_id = d.id AND currency IS NOT NULL
+                       AND (%(origins)s::text[] IS NULL
+                            OR split_part(evidence -> 'currency' ->> 'origin', ':', 1)
+                               = ANY(%(origins)s))
                      ORDER BY created_at DESC, id DESC LIMIT 100) AS r
          ) AS found
-         WHERE found.products >= %s
-           AND %s * found.products <= (
-            SELECT count(*) FROM (SELECT currency FROM products
-                                   WHERE domain_id = d.id AND currency IS NOT NULL
-                                   ORDER BY created_at DESC, id DESC LIMIT 100) AS r
-             WHERE r.currency = found.currency)
+         WHERE found.products >= %(least)s
+           AND %(share)s * found.products
+               <= cardinality(array_positions(found.currencies, found.currency))
         """,
-        (list(domain_ids), least, share),
+        {
+            "ids": list(domain_ids),
+            "least": least,
+            "share": share,
+            "origins": None if origins is None else list(origins),
+        },
     )
 
 
@@ -118,10 +134,12 @@ _PRODUCTS = RowArrays(
 )  # fmt: skip
 
 
-# a price from any text, or none, after one from a known place: its evidence stays
-_IS_WEAK: LiteralString = """
-    coalesce(excluded.evidence -> 'price' ->> 'origin', 'dom:text') = 'dom:text'
-    AND p.evidence -> 'price' ->> 'origin' <> 'dom:text'
+# of a price from any text, or none, after one from a known place; and until a price is accepted
+_KEEPS_EVIDENCE: LiteralString = """
+    p.evidence ? 'price'
+    AND (excluded.price IS DISTINCT FROM p.price
+         OR coalesce(excluded.evidence -> 'price' ->> 'origin', 'dom:text') = 'dom:text'
+            AND p.evidence -> 'price' ->> 'origin' <> 'dom:text')
 """
 
 
@@ -154,7 +172,7 @@ async def visit_products(
            SET last_seen_at = now(),
                domain_id = excluded.domain_id,
                crawl_task_id = excluded.crawl_task_id,
-               evidence = CASE WHEN {_IS_WEAK}
+               evidence = CASE WHEN {_KEEPS_EVIDENCE}
                                THEN excluded.evidence
                                     || jsonb_build_object('price', p.evidence -> 'price')
                                ELSE excluded.evidence END,
@@ -171,7 +189,9 @@ async def visit_products(
                   (SELECT k.evidence -> 'price' ->> 'origin' FROM products k WHERE k.id = p.id)
                       AS price_origin,
                   coalesce((SELECT k.domain_id FROM products k WHERE k.id = p.id)
-                           <> p.domain_id, false) AS moved
+                           <> p.domain_id, false) AS moved,
+                  (SELECT array_agg(w.price) FROM withheld_prices w
+                    WHERE w.product_id = p.id AND w.outcome = 'wrong') AS rejected
         """,
         _columns(rows),
     )
@@ -235,6 +255,8 @@ async def update_content(
                variants = r.variants::jsonb,
                content_hash = r.content_hash,
                problems = r.problems::jsonb,
+               evidence = CASE WHEN m.changed AND r.price IS NOT NULL THEN r.evidence::jsonb
+                               ELSE p.evidence END,
                tsv = {_VECTOR},
                updated_at = statement_timestamp(),
                price_changed_at = CASE WHEN m.changed THEN statement_timestamp()

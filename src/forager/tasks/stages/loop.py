@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
+from forager.backoff import jittered
 from forager.clock import wait_for_event
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
@@ -57,6 +58,10 @@ class StageParts:
     decisions: RenderDecisions
     rollouts: Rollouts = field(default_factory=Rollouts)
     cache: PageCache = field(default_factory=PageCache)
+
+
+# a stage without work is woken by notifications, and polls less often
+IDLE_POLLS = 5.0
 
 
 class StageLoop(ABC, Generic[Result]):
@@ -172,7 +177,9 @@ class StageLoop(ABC, Generic[Result]):
         now = time.monotonic()
         is_time = now >= self._next_look
         if is_time:
-            self._next_look = now + self._settings.poll_interval
+            is_idle = not (self._running or self._done)
+            pause = self._settings.poll_interval
+            self._next_look = now + (jittered(IDLE_POLLS * pause) if is_idle else pause)
         if self._leases.may_claim:
             with self._outage:
                 await self._claim(is_time)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from forager.archive import store as archive_store
-from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import in_thread
 from forager.archive.warc_record import ResponseRecord, pack
-from forager.archive.writer import ArchiveWriter
+from forager.archive.writer import (
+    ArchiveWriter,
+    close_segments_of,
+    lock_segments,
+    record_growth,
+)
 from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values
@@ -81,7 +84,7 @@ class PageArchive:
         refs = [ref for _, _, ref in pages]
         ids = [download.task.id for download, _, _ in pages]
         await self._hold_segments(connection, refs)
-        await archive_store.grow_segments(connection, growth_of(refs))
+        await record_growth(connection, refs)
         await mark_downloaded(
             connection,
             ids,
@@ -94,11 +97,11 @@ class PageArchive:
     async def _hold_segments(self, connection: Connection, refs: Sequence[ArchiveRef]) -> None:
         """Lock the segments of a batch, and close the previous one."""
         names = sorted({ref.segment for ref in refs})
-        if await archive_store.lock_segments(connection, names) != set(names):
+        if await lock_segments(connection, names) != set(names):
             raise LeaseLost("the archive segments of this worker are being deleted")
         if self._segment and self._segment != names[-1]:
             # commits are sequential: nothing will refer to the previous one any more
-            await archive_store.close_segments_of(connection, self._worker_id, but=names[-1])
+            await close_segments_of(connection, self._worker_id, but=names[-1])
         self._segment = names[-1]
 
 
@@ -129,9 +132,6 @@ def _record(response: Response) -> ResponseRecord:
 
 
 def _archive_writer(database: Database, settings: Settings, worker_id: UUID) -> ArchiveWriter:
-    async def register(name: str) -> None:
-        await database.run(archive_store.register_segment, name, None, worker_id=worker_id)
-
     # a worker ID is used once, so that no lease is needed
     owner, agent = f"worker-{worker_id.hex}", agent_header(settings)
-    return ArchiveWriter.of(settings, owner, 0, register, user_agent=agent)
+    return ArchiveWriter.of(database, settings, owner, 0, user_agent=agent, worker_id=worker_id)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
-from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.archive.warc_record import ArchiveError
+from forager.archive.writer import lock_segments
 from forager.db.database import Connection
 from forager.errors import ErrorKind, NotFound
 from forager.failures.cause import Cause, cause_of, one_line
-from forager.failures.store import insert_errors
+from forager.failures.service import insert_errors
 from forager.parsers.breakers import ParserBreakers
 from forager.parsers.page_cache import CachedPage, archived_page
 from forager.parsers.reading import Parsed, ReadingPool, VersionReadings
@@ -271,6 +272,9 @@ class ParseStage(StageLoop[ReadTask]):
         await complete_tasks(connection, done, settings=self._settings)
         moved = [w.product_id for w in written.values() if w.price_changed and w.product_id]
         await revisit_offers(connection, moved, settings=self._settings)
+        doubted = [id_ for id_ in ids if written[id_].is_doubted]
+        if doubted and (wait := self._settings.revisit_withheld):
+            await store.bring_forward(connection, doubted, after=timedelta(seconds=wait))
         await store.mark_read(connection, ids, [_version(read) for read in good])
         await dead_letters.resolve_of_tasks(connection, ids)
 
@@ -291,7 +295,7 @@ class ParseStage(StageLoop[ReadTask]):
 async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> set[str]:
     """The segments that an extraction may refer to: those that are not being deleted."""
     names = {read.task.segment for read in batch if read.task.segment is not None}
-    return await archive_store.lock_segments(connection, sorted(names)) if names else set()
+    return await lock_segments(connection, sorted(names)) if names else set()
 
 
 def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> ParsedPage:

@@ -13,11 +13,12 @@ from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind, Retry, StatementTimedOut, error_text
 from forager.failures.cause import Cause, cause_of, one_line
-from forager.failures.store import insert_errors
+from forager.failures.service import insert_errors
 from forager.logs import get_logger
 from forager.metrics.catalog import DOWNLOADS, ERRORS, PARSES
+from forager.products.replacements import withdraw_products
 from forager.settings import Settings
-from forager.tasks.alarms import GONE, hold_suspicious, withdraw
+from forager.tasks.alarms import GONE, hold_suspicious
 from forager.tasks.lifecycle import FAIL, MISS, POSTPONE, RECOVER, RETRY_LATER, WITHHOLD
 from forager.tasks.schedule import intervals_of
 from forager.tasks.stages.attempt import Attempt, Stage, StageOfWorker, TaskOutcome
@@ -124,7 +125,7 @@ async def _withdraw_gone(
         gone = await alarm_store.select_gone(
             connection, ids, visits=settings.gone_visits, seconds=settings.gone_after
         )
-        await withdraw(connection, gone)
+        await withdraw_products(connection, gone)
         await store.forget_validators(connection, gone)
 
 

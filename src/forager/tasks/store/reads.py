@@ -38,7 +38,8 @@ _CONDITIONS: dict[str, LiteralString] = {
     # the index of one domain has its tasks in the order of their ids
     "domain_id": "t.domain_id = %(domain_id)s",
     "domain_ids": "t.domain_id = ANY(%(domain_ids)s)",
-    "url": "t.url ILIKE %(url)s",
+    "url": "t.url = %(url)s",
+    "url_like": "t.url ILIKE %(url_like)s",
     "due": "t.status = 'pending' AND t.scheduled_at <= now()",
     "held": """(t.hold IS NOT NULL
                 OR t.domain_id IN (SELECT id FROM domains WHERE task_hold IS NOT NULL)
@@ -79,12 +80,14 @@ def _where(
     selection: Selection, domain_ids: Sequence[int] | None
 ) -> tuple[LiteralString, dict[str, Any]]:
     ids = None if domain_ids is None else list(domain_ids)
+    like = selection.like()
     values: dict[str, Any] = {
         "ids": list(selection.ids) or None,
         "statuses": list(selection.statuses) or None,
         "domain_id": ids[0] if ids is not None and len(ids) == 1 else None,
         "domain_ids": ids if ids is not None and len(ids) != 1 else None,
-        "url": selection.like(),
+        "url": selection.url if like is None else None,
+        "url_like": like,
         "due": selection.due or None,
         "held": selection.held,
         "failing": selection.failing or None,
@@ -180,7 +183,7 @@ async def select_surroundings(
                c.ticked_at,
                d.is_active,
                CASE WHEN {BLOCKED_UNTIL} > now() THEN d.blocked_until END AS blocked_until,
-               d.crawl_delay_seconds::float8 AS crawl_delay,
+               greatest(d.crawl_delay_seconds::float8, d.traffic_delay) AS crawl_delay,
                {SLOW_NOW} AS slow_delay,
                d.crawl_frequency AS domain_frequency,
                d.region,

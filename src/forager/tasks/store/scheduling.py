@@ -34,6 +34,20 @@ async def walk_indexes(connection: Connection) -> None:
     )
 
 
+async def has_work(connection: Connection) -> bool:
+    """Whether a task is due, pending or queued; each of them is the first of an index."""
+    return await Values(connection, bool).one(
+        """
+        SELECT coalesce((SELECT next_crawl_at <= now() FROM crawl_tasks
+                          WHERE status = 'completed' ORDER BY next_crawl_at LIMIT 1), false)
+            OR EXISTS (SELECT FROM crawl_tasks WHERE status = 'pending' AND hold IS NULL
+                        ORDER BY domain_id, priority LIMIT 1)
+            OR EXISTS (SELECT FROM crawl_tasks WHERE status = 'queued'
+                        ORDER BY priority, domain_id LIMIT 1)
+        """
+    )
+
+
 async def wake_due(connection: Connection, limit: int) -> int:
     """Make completed tasks pending whose next visit is due."""
     return await Tuples(connection).affected(
@@ -122,7 +136,7 @@ WITH RECURSIVE waiting AS (
 )
 SELECT d.id,
        d.domain_name AS name,
-       d.crawl_delay_seconds::float8 AS delay,
+       greatest(d.crawl_delay_seconds::float8, d.traffic_delay) AS delay,
        d.max_concurrent_requests AS concurrency,
        {SLOW_NOW} AS slow_delay,
        d.per_proxy_only,

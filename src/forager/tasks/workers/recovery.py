@@ -22,8 +22,10 @@ from forager.tasks.stages.attempt import Attempt, Stage, StageOfWorker, TaskOutc
 from forager.tasks.stages.settle import MOVE_AFTER, settle
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
-from forager.tasks.store.recovery import Holder, OrphanedTask
+from forager.tasks.store.recovery import OLD_ROWS, Holder, OrphanedTask
 from forager.tasks.task import RecoveredTask
+
+__all__ = ["OLD_ROWS"]
 
 log = get_logger("recovery")
 

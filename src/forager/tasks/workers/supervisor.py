@@ -16,7 +16,7 @@ from forager.errors import error_text
 from forager.logs import get_logger
 from forager.processes.control import Assignment, Message, StopCause, Tick
 from forager.processes.signals import time_to_finish
-from forager.processes.supervised import SupervisedProcess, watch_limits
+from forager.processes.supervised import LOOK_INTERVAL, SupervisedProcess, watch_limits
 from forager.settings import Settings
 from forager.tasks.workers.recovery import TaskRecovery
 
@@ -45,6 +45,10 @@ class WorkerProcess(SupervisedProcess):
         super().__init__(module, assignment, name="task worker", mark=f"{worker_id} tasks")
         self._last_progress = self.last_tick
         self._busy_for = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        return self._busy_for > LOOK_INTERVAL or not self._has_ticked
 
     def forgive_silence(self) -> None:
         super().forgive_silence()

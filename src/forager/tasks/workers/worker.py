@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID
 
-from forager.archive import store as archive_store
+from forager.archive.writer import close_segments_of
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.outages import Outage, listen
@@ -208,7 +208,7 @@ class TaskWorker:
             await send_hints(connection, self._settings, [*given, *self._unclaimed])
             if given:
                 await store.notify_workers(connection)
-            await archive_store.close_segments_of(connection, self._worker_id)
+            await close_segments_of(connection, self._worker_id)
         await self._registration.end()
         if given:
             log.info("tasks given back", tasks=len(given))

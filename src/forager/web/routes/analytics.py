@@ -9,13 +9,15 @@ from forager.analytics.answers import (
     DEFAULT_DAYS,
     MOST_DAYS,
     QueryResult,
+    answer,
     check_engine,
     list_queries,
 )
 from forager.analytics.clickhouse import ClickHouseUnavailable
+from forager.analytics.operations import ANALYSES
 from forager.analytics.sync import sync
-from forager.api.limits import Slots, analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.operations.slots import Slots
 from forager.products.audit import last_audit
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
@@ -67,7 +69,8 @@ def _chosen(form: Form) -> str:
 
 async def _found(visit: WebVisit, form: Form) -> QueryResult:
     days = form.number("days", least=1, most=MOST_DAYS) or DEFAULT_DAYS
-    return await analyse(visit.settings, _chosen(form), days=days, limit=ROWS)
+    with ANALYSES.taken():
+        return await answer(visit.settings, _chosen(form), days=days, limit=ROWS)
 
 
 @page(router, "/audit")

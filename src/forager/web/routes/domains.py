@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Path
 
+from forager.crawl.report import waits_of
+from forager.crawl.traffic import Traffic, set_traffic
 from forager.errors import InvalidInput
+from forager.failures.service import ErrorFilter, list_errors
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.host_history.record import host_minutes
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import robots_report
+from forager.jobs.lifecycle import ACTIVE
 from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
-from forager.tasks.holds import Holds
 from forager.tasks.selection import Selection
+from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
+from forager.web.host_charts import host_charts
 from forager.web.page import Done, WebPage, action, cached, new_router, page
-from forager.web.visit import AdminVisit, OperatorVisit
+from forager.web.visit import AdminVisit, OperatorVisit, WebVisit
 
 router = new_router()
 
 BILL_LINES = 50
 
-HOLDS = {
-    "pause": (Holds.pause, "paused"),
-    "stop": (Holds.stop, "stopped"),
-    "resume": (Holds.resume, "resumed"),
-}
+SHOWN_JOBS, SHOWN_TASKS, SHOWN_ERRORS = 10, 10, 10
+# of the charts
+MINUTES = 360
 
 Host = Annotated[str, Path(min_length=1, max_length=300)]
 
@@ -40,6 +45,7 @@ async def list_domains(visit: OperatorVisit) -> WebPage:
         active={"on": True, "off": False}.get(form.text("active")),
         slowed=form.checked("slowed"),
         region=form.optional("region"),
+        text=form.optional("q"),
         **visit.paging,
     )
     return WebPage(
@@ -67,6 +73,7 @@ async def show(visit: OperatorVisit, host: Host) -> WebPage:
         "domain.html",
         domain=domain,
         base=_url(name),
+        **await _cockpit(visit, name),
         robots=await robots_report(visit.database, domain.base_url, agent_header(visit.settings)),
         defaults=visit.settings,
         alarm=next((a for a in await list_alarms(visit.database) if a.domain == name), None),
@@ -97,15 +104,44 @@ async def resolve(visit: OperatorVisit, form: Submitted, host: Host) -> Done:
     return Done(f"Withheld results {decision.value}ed: {tasks} tasks.", to=_url(host))
 
 
-@action(router, "/domains/{host}/hold")
-async def hold(visit: OperatorVisit, form: Submitted, host: Host) -> Done:
-    name = (await visit.domains.get(host)).domain_name
-    move = form.text("move")
-    if move not in HOLDS:
-        raise InvalidInput(f"choose one of: {', '.join(HOLDS)}")
-    hold_tasks, state = HOLDS[move]
-    await hold_tasks(visit.holds, Selection(domain=name))
-    return Done(f"Tasks of {name} {state}.", to=_url(name))
+async def _cockpit(visit: WebVisit, name: str) -> dict[str, object]:
+    """What happens at a host: its last hours, its newest errors, and what waits for it."""
+    minutes = await host_minutes(visit.database, name, minutes=MINUTES)
+    jobs = await visit.queue.list_jobs(
+        statuses=list(ACTIVE), host=name, user_id=visit.caller.sees_only, limit=SHOWN_JOBS
+    )
+    wanted = ErrorFilter(domain=name, user_id=visit.caller.sees_only)
+    due = await visit.tasks.list_tasks(Selection(domain=name, due=True), limit=SHOWN_TASKS)
+    return {
+        "history": host_charts(minutes, datetime.now(UTC)),
+        "jobs": jobs.items,
+        "waits": await waits_of(visit.database, jobs.items),
+        "due": due.items,
+        "errors": (await list_errors(visit.database, wanted, limit=SHOWN_ERRORS)).items,
+    }
+
+
+TRAFFIC = {
+    Traffic.RESUME: "resumed",
+    Traffic.SLOW: "slowed down",
+    Traffic.PAUSE: "paused",
+    Traffic.STOP: "stopped",
+}
+
+
+@action(router, "/domains/{host}/traffic")
+async def set_host_traffic(visit: OperatorVisit, form: Submitted, host: Host) -> Done:
+    wanted = next((each for each in Traffic if each == form.text("traffic")), None)
+    if wanted is None:
+        raise InvalidInput(f"choose one of: {', '.join(Traffic)}")
+    done = await set_traffic(visit.database, visit.settings, visit.caller, host, wanted)
+    name = done.domain.domain_name
+    text = f"{name} {TRAFFIC[wanted]}"
+    if done.jobs:
+        text += f", {counted(done.jobs, 'crawl')} too"
+    if done.refused:
+        text += f"; {counted(done.refused, 'crawl')} refused"
+    return Done(f"{text}.", to=_url(name), failed=bool(done.refused))
 
 
 def _changes(form: Form) -> DomainChanges:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from forager.api.routes.jobs import export_file
 from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
+from forager.crawl import admission
 from forager.crawl.export import CrawlExport, export_size, export_stream
 from forager.crawl.ledger import Ledger
 from forager.crawl.options import CrawlExportFormat
@@ -118,7 +119,9 @@ async def list_jobs(visit: ReaderVisit, cursor: Cursor = None) -> WebPage:
 async def move_many(visit: OperatorVisit, form: Submitted) -> Done:
     ids = [_job_id(text) for text in form.texts("id")]
     move = _move(form)
-    moved = await bulk.move_each(ids, lambda job_id: visit.move_job(job_id, move))
+    moved = await bulk.move_each(
+        ids, lambda job_id: admission.move_job(visit.context, job_id, move)
+    )
     refused = [each.error for each in moved if each.error is not None]
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
@@ -130,7 +133,7 @@ async def move_many(visit: OperatorVisit, form: Submitted) -> Done:
 
 @page(router, "/jobs/{job_id}")
 async def show(visit: ReaderVisit, job_id: UUID) -> WebPage:
-    job = await visit.get_job(job_id)
+    job = await admission.get_job(visit.context, job_id)
     view = await load_job(visit, job)
     built = view.report.generation
     formats = [
@@ -148,7 +151,7 @@ async def export(
     job_id: UUID,
     format_: Annotated[CrawlExportFormat, Query(alias="format")] = CrawlExportFormat.JSONL,
 ) -> Response:
-    await visit.get_job(job_id)
+    await admission.get_job(visit.context, job_id)
     wanted = CrawlExport(format=format_)
     total = await export_size(visit.database, job_id, wanted)
     running = RunningExport(job_id, FORMATS[format_], total)
@@ -175,7 +178,7 @@ SINCE = ((1.0, "the last minute"), (60.0, "the last hour"), (1440.0, "the last d
 @page(router, "/jobs/{job_id}/pages")
 async def pages(visit: ReaderVisit, job_id: UUID) -> WebPage:
     form = visit.asked
-    await visit.get_job(job_id)
+    await admission.get_job(visit.context, job_id)
     report = await crawl_report(visit.database, visit.queue, job_id)
     if form.text("outcome") == PENDING:
         urls: dict[str, object] = {
@@ -254,7 +257,7 @@ UrlText = Annotated[str, Query(max_length=10_000)]
 
 @page(router, "/jobs/{job_id}/response")
 async def response(visit: ReaderVisit, job_id: UUID, url: UrlText) -> WebPage:
-    job = await visit.get_job(job_id)
+    job = await admission.get_job(visit.context, job_id)
     stored = await read_response_of(visit.database, visit.settings, job_id, url)
     built = (await generations_of_jobs(visit.database, [job_id])).get(job_id)
     is_listed = (
@@ -271,7 +274,7 @@ async def response(visit: ReaderVisit, job_id: UUID, url: UrlText) -> WebPage:
 
 @router.get("/jobs/{job_id}/response/file", response_model=None)
 async def response_body(visit: ReaderVisit, job_id: UUID, url: UrlText) -> Response:
-    await visit.get_job(job_id)
+    await admission.get_job(visit.context, job_id)
     stored = await read_response_of(visit.database, visit.settings, job_id, url)
     return response_file(stored.body, "response.bin")
 
@@ -280,7 +283,7 @@ async def response_body(visit: ReaderVisit, job_id: UUID, url: UrlText) -> Respo
 async def events(
     visit: ReaderVisit, job_id: UUID, after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
 ) -> WebPage:
-    job = await visit.get_job(job_id)
+    job = await admission.get_job(visit.context, job_id)
     found = await visit.queue.events(job_id, after=after, limit=EVENTS)
     more = f"/jobs/{job_id}/events?after={found[-1].id}" if len(found) == EVENTS else None
     return WebPage("job_events.html", job=job, events=found, next_url=more)
@@ -288,13 +291,13 @@ async def events(
 
 @action(router, "/jobs/{job_id}/move")
 async def move_one(visit: OperatorVisit, form: Submitted, job_id: UUID) -> Done:
-    job = await visit.move_job(job_id, _move(form))
+    job = await admission.move_job(visit.context, job_id, _move(form))
     return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
 
 
 @action(router, "/jobs/{job_id}/retry-failed")
 async def retry_failed(visit: OperatorVisit, form: Submitted, job_id: UUID) -> Done:
-    done = await visit.retry_failed(job_id, form.texts("reason"))
+    done = await admission.retry_failed(visit.context, job_id, form.texts("reason"))
     return Done(f"{counted(done.urls, 'URL')} will be fetched again.", to=f"/jobs/{job_id}")
 
 

@@ -13,11 +13,12 @@ from uuid import UUID
 from pydantic.fields import FieldInfo
 
 from forager.api.problems import problem_of
+from forager.crawl import admission
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import CrawlChoices, CrawlOptions, Strategy, crawl_options
 from forager.crawl.preview import CrawlPreview
 from forager.demo.server import demo_site
-from forager.errors import ForagerError, InvalidInput
+from forager.errors import ErrorKind, ForagerError, GiveUp, InvalidInput
 from forager.fetch.response import is_public_header
 from forager.jobs.queue import Enqueued
 from forager.settings.crawling import RenderMode
@@ -30,7 +31,7 @@ from forager.web.visit import AdminVisit, OperatorVisit
 # always visible; the other options are collapsed
 MAIN = ("strategy", "scope", "max_pages", "max_depth", "max_time")
 # only an administrator may set these
-RESTRICTED = ("allow_private",)
+RESTRICTED = ("allow_private", "folder")
 LABELS: dict[StrEnum, str] = {
     Strategy.SITE: "Links and sitemaps",
     Strategy.SITEMAP: "Sitemaps only",
@@ -163,7 +164,7 @@ async def form_page(visit: OperatorVisit, job: UUID | None = None) -> WebPage:
     """An empty form, or one with the settings of an earlier job."""
     if job is None:
         return _form_page(Form({}))
-    earlier = await visit.get_job(job)
+    earlier = await admission.get_job(visit.context, job)
     return _form_page(_filled(earlier.payload, source=earlier.source_id or ""))
 
 
@@ -180,14 +181,21 @@ def _form_page(
         errors=by_field,
         problem=rest,
         preview=preview,
+        is_private=_is_refused_address(error) or given.checked("allow_private"),
         is_detailed=any(given.text(each.option) not in ("", each.default) for each in rarely_used),
     ).after(error)
+
+
+def _is_refused_address(error: ForagerError | None) -> bool:
+    return isinstance(error, GiveUp) and error.kind is ErrorKind.NOT_ALLOWED
 
 
 def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
     """Messages by input, and the message that belongs to none."""
     if error is None:
         return {}, None
+    if _is_refused_address(error):
+        return {"urls": message_of(problem_of(error, as_place))}, None
     found: dict[str, str] = {}
     name = ""
     for line in error.message.splitlines() if isinstance(error, InvalidInput) else ():
@@ -215,7 +223,9 @@ async def start(visit: OperatorVisit, form: Submitted) -> Done | WebPage:
     try:
         options = crawl_options(_given(form))
         source, priority = form.optional("source"), form.number("priority") or 0
-        return _started(await visit.start_crawl(options, source=source, priority=priority))
+        return _started(
+            await admission.start_crawl(visit.context, options, source=source, priority=priority)
+        )
     except ForagerError as error:
         return _form_page(form, error)
 
@@ -223,7 +233,7 @@ async def start(visit: OperatorVisit, form: Submitted) -> Done | WebPage:
 @action(router, "/new-crawl/preview")
 async def preview(visit: OperatorVisit, form: Submitted) -> WebPage:
     try:
-        found = await visit.preview(crawl_options(_given(form)))
+        found = await admission.preview(visit.context, crawl_options(_given(form)))
     except ForagerError as error:
         return _form_page(form, error)
     return _form_page(form, preview=found)
@@ -232,7 +242,9 @@ async def preview(visit: OperatorVisit, form: Submitted) -> WebPage:
 @action(router, "/new-crawl/demo")
 async def start_demo(visit: AdminVisit, form: Submitted) -> Done:
     demo: DemoSite = visit.request.app.state.demo
-    return _started(await visit.start_crawl(demo.options(), source=SOURCE, priority=0))
+    return _started(
+        await admission.start_crawl(visit.context, demo.options(), source=SOURCE, priority=0)
+    )
 
 
 def _started(asked: Enqueued) -> Done:

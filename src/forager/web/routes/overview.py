@@ -99,10 +99,15 @@ async def workers(visit: OperatorVisit) -> WebPage:
 async def settings(visit: AdminVisit) -> WebPage:
     file = config_file().absolute()
     shown = shown_settings(visit.settings)
-    wanted = visit.asked.text("changed")
+    wanted, words = visit.asked.text("changed"), visit.asked.text("q").lower().split()
     return WebPage(
         "settings.html",
-        settings=[each for each in shown if not wanted or each.origin != "default"],
+        settings=[
+            each
+            for each in shown
+            if (not wanted or each.origin != "default")
+            and all(word in f"{each.name} {each.description}".lower() for word in words)
+        ],
         changed=sum(each.origin != "default" for each in shown),
         total=len(shown),
         only_changed=bool(wanted),

@@ -278,9 +278,13 @@ def _value(product: ProductRecord, name: FieldName) -> str | None:
 ALERTS = 100
 RULE_KINDS = {
     AlertKind.PRICE_BELOW: "Price falls below an amount",
+    AlertKind.PRICE_ABOVE: "Price rises above an amount",
     AlertKind.PRICE_DROP: "Price drops by a percentage",
+    AlertKind.PRICE_RISE: "Price rises by a percentage",
     AlertKind.NEW_LOW: "Lowest price in a number of days",
     AlertKind.BACK_IN_STOCK: "Back in stock",
+    AlertKind.BEST_OFFER: "Best offer of the item changes",
+    AlertKind.UNDERCUT: "Price falls below the own price",
 }
 
 

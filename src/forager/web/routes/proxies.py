@@ -8,7 +8,8 @@ from forager.api.limits import RowId
 from forager.errors import InvalidInput
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import report_costs
-from forager.fetch.proxies.probe import Trial
+from forager.fetch.proxies.operations import trial_options
+from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.proxy import ProxySpec, parse_cost
 from forager.fetch.proxies.service import ProxyChanges, parse_address
 from forager.operations.models import LARGEST_BIGINT
@@ -91,7 +92,8 @@ async def move(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
 @action(router, "/proxies/{proxy_id}/test")
 async def test(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
     allowed = form.checked("allow_private")
-    trial = await visit.try_proxy(proxy_id, form.optional("url"), allow_private=allowed)
+    options = trial_options(visit.context, allowed)
+    [trial] = await try_proxies(visit.proxies, [proxy_id], options, form.optional("url"))
     return Done(_outcome(trial), to="/proxies", failed=not trial.result.ok)
 
 

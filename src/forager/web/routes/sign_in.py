@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from forager.access import keys
 from forager.access.caller import Scope, Unauthorized, Visibility
 from forager.access.keys import authenticate
-from forager.api.services import SharedServices
+from forager.api.services import Services, SharedServices
 from forager.errors import InvalidInput
 from forager.web.formats import sentence
 from forager.web.forms import Form, Submitted
@@ -46,10 +46,10 @@ _NOT_KEPT = (
 async def show(request: Request, services: SharedServices) -> Response:
     wanted = request.query_params.get("next", "/")
     if "signed" not in request.query_params:
-        return _form(request, wanted, "")
+        return sign_in_form(request, services, wanted, "")
     if read_session(request, services.vault) is None:
-        return _form(request, wanted, _NOT_KEPT)
-    return RedirectResponse(_inside(wanted), 303)
+        return sign_in_form(request, services, wanted, _NOT_KEPT)
+    return RedirectResponse(inside(wanted), 303)
 
 
 @router.post("/sign-in", response_model=None)
@@ -59,8 +59,8 @@ async def sign_in(request: Request, services: SharedServices, form: Submitted) -
     try:
         caller = await authenticate(services.database, form.text("key"))
     except Unauthorized as refused:
-        return _form(request, wanted, f"{sentence(refused.message)}.", 401)
-    response = RedirectResponse(f"/sign-in?signed&next={quote(_inside(wanted))}", 303)
+        return sign_in_form(request, services, wanted, f"{sentence(refused.message)}.", 401)
+    response = RedirectResponse(f"/sign-in?signed&next={quote(inside(wanted))}", 303)
     write_session(response, new_session(caller.key_id), services.vault)
     return response
 
@@ -77,18 +77,26 @@ async def sign_out(visit: ReaderVisit, form: Submitted) -> Response:
 async def theme(visit: ReaderVisit, form: Submitted) -> Response:
     check_token(visit.request, form, visit.session)
     chosen = form.text("theme")
-    response = RedirectResponse(_inside(form.text("to")), 303)
+    response = RedirectResponse(inside(form.text("to")), 303)
     if chosen in THEMES:
         set_cookie(response, THEME_COOKIE, chosen, A_YEAR)
     return response
 
 
-def _form(request: Request, wanted: str, message: str, status: int = 200) -> Response:
-    values = {"next": _inside(wanted), "message": message, "hours": LIFETIME // 3600}
+def sign_in_form(
+    request: Request, services: Services, wanted: str, message: str, status: int = 200
+) -> Response:
+    """The page with both ways to sign in, and what went wrong."""
+    values = {
+        "next": inside(wanted),
+        "message": message,
+        "hours": LIFETIME // 3600,
+        "issuer": services.settings.oidc_issuer if services.settings.oidc_client_id else None,
+    }
     return bare_page(request, "sign_in.html", values, status=status)
 
 
-def _inside(path: str) -> str:
+def inside(path: str) -> str:
     """A path of this server; anything that leads elsewhere is the overview."""
     # browsers read a backslash as a slash, and two slashes as another server
     safe = path.startswith("/") and path.isprintable() and "\\" not in path

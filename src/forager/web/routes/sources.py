@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from itertools import islice
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Path, Query
 from markupsafe import Markup
 
+from forager.crawl.admission import start_refresh
 from forager.crawl.settlement import Outcome
 from forager.crawl.url_lists import PathNode, path_tree
 from forager.documents import publication, sources
-from forager.documents.diff import ChangedPage, diff_generations
-from forager.documents.generation import Schedule, parse_cron, parse_every
-from forager.documents.reader import list_documents
+from forager.documents.diff import ChangedPage, Diff, aligned_sections, diff_generations
+from forager.documents.freshness import GenerationResult, scheduled_sources
+from forager.documents.generation import Schedule, parse_cron, parse_every, reason_of
+from forager.documents.page import SectionRow
+from forager.documents.reader import list_documents, read_page
 from forager.errors import InvalidInput
 from forager.web.charts import BarPart
-from forager.web.content import render_diffs
+from forager.web.content import render_changes, render_diffs
+from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import TONES
 from forager.web.page import Done, WebPage, action, cached, new_router, page
-from forager.web.visit import OperatorVisit, ReaderVisit
+from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -41,6 +45,22 @@ async def list_sources(visit: ReaderVisit) -> WebPage:
     owner = visit.caller.sees_only
     found = await sources.list_sources(visit.database, user_id=owner, **visit.paging)
     return WebPage("sources.html", sources=found)
+
+
+@page(router, "/schedules")
+async def list_schedules(visit: ReaderVisit) -> WebPage:
+    owner = visit.caller.sees_only
+    found = await scheduled_sources(visit.database, user_id=owner, **visit.paging)
+    bars = {each.id: [_result_bar(result) for result in each.results] for each in found.items}
+    return WebPage("schedules.html", scheduled=found, bars=bars)
+
+
+def _result_bar(result: GenerationResult) -> BarPart:
+    """Green if it was published, red if it was held back, and amber if pages were carried over."""
+    state = "published" if result.published_at else f"held back: {reason_of(result.note)}"
+    tone = "d" if not result.published_at else "c" if result.carried_over else "a"
+    name = f"Generation {result.number}: {counted(result.pages, 'page')}, {state}"
+    return BarPart(name, result.pages, tone)
 
 
 @page(router, "/sources/{source_id}")
@@ -105,31 +125,70 @@ def _crumbs(prefix: str) -> list[tuple[str, str]]:
 
 @page(router, "/sources/{source_id}/diff")
 async def diff(
-    visit: ReaderVisit, source_id: SourceId, old: Number = None, new: Number = None
+    visit: ReaderVisit,
+    source_id: SourceId,
+    old: Number = None,
+    new: Number = None,
+    url: Annotated[str, Query(alias="page", max_length=10_000)] = "",
 ) -> WebPage:
     source = await visit.get_source(source_id)
     found = await diff_generations(
         visit.database, source_id, old, new, with_sections=True, limit=MAX_DIFF
     )
     known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
-    side = visit.request.query_params.get("view") == "side"
+    pages = [*found.changed, *found.added, *found.removed]
+    chosen = next((each for each in pages if each.url == url), next(iter(pages), None))
     return WebPage(
         "source_diff.html",
-        page_diffs=await _page_diffs(found.changed, side=side),
         source=source,
         diff=found,
-        numbers=[each.number for each in known.items if each.is_complete],
+        chosen=chosen,
+        sections=await _compared(visit, found, chosen) if chosen else [],
+        lines=visit.request.query_params.get("view") == "lines",
+        line_diffs=await render_diffs([c.diff for c in chosen.sections], side=False)
+        if chosen
+        else [],
+        versions=[each for each in known.items if each.is_complete],
         base=_url(source_id),
         limit=MAX_DIFF,
-        side=side,
     )
 
 
-async def _page_diffs(pages: Sequence[ChangedPage], *, side: bool) -> list[list[Markup]]:
-    """The diffs of each page's sections as HTML."""
-    diffs = [change.diff for page in pages for change in page.sections]
-    rendered = iter(await render_diffs(diffs, side=side))
-    return [list(islice(rendered, len(page.sections))) for page in pages]
+@dataclass(frozen=True, slots=True)
+class ComparedSection:
+    """A section of a page as it is or was: added, removed, changed or the same."""
+
+    heading: str
+    level: int
+    state: str
+    html: Markup
+
+
+async def _compared(visit: WebVisit, diff: Diff, page: ChangedPage) -> list[ComparedSection]:
+    """The page with what was added and removed in it."""
+    old = [] if page in diff.added else await _sections(visit, diff, page, diff.old)
+    new = [] if page in diff.removed else await _sections(visit, diff, page, diff.new)
+    pairs = aligned_sections(old, new)
+    texts = [(a.content if a else "", b.content if b else "") for a, b in pairs]
+    return [
+        ComparedSection(each.heading, each.level, _state_of(before, after), html)
+        for (before, after), html in zip(pairs, await render_changes(texts), strict=True)
+        if (each := after or before) is not None
+    ]
+
+
+def _state_of(before: SectionRow | None, after: SectionRow | None) -> str:
+    if before is None or after is None:
+        return "removed" if after is None else "added"
+    same = (before.heading, before.content) == (after.heading, after.content)
+    return "same" if same else "changed"
+
+
+async def _sections(
+    visit: WebVisit, diff: Diff, page: ChangedPage, number: int
+) -> Sequence[SectionRow]:
+    found = await read_page(visit.database, page.url, source_id=diff.source_id, generation=number)
+    return found.sections
 
 
 @action(router, "/sources/{source_id}/publish")
@@ -151,7 +210,8 @@ async def roll_back(visit: OperatorVisit, form: Submitted, source_id: SourceId) 
 
 @action(router, "/sources/{source_id}/refresh")
 async def refresh(visit: OperatorVisit, form: Submitted, source_id: SourceId) -> Done:
-    asked = await visit.refresh(source_id)
+    source = await visit.get_source(source_id)
+    asked = await start_refresh(visit.context, source)
     text = "started" if asked.created else "is already running"
     return Done(f"Crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
 

@@ -15,7 +15,7 @@ from forager.api.streams import response_file
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
 from forager.tasks.archived_page import visited_response
-from forager.tasks.holds import HoldChange
+from forager.tasks.holds import HoldChange, Holds
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
@@ -25,10 +25,15 @@ from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, WebPage, action, attempt, cached, new_router, page
 from forager.web.responses import shown_response
-from forager.web.routes.domains import HOLDS
 from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
+
+HOLDS = {
+    "pause": (Holds.pause, "paused"),
+    "stop": (Holds.stop, "stopped"),
+    "resume": (Holds.resume, "resumed"),
+}
 
 
 @page(router, "/tasks")

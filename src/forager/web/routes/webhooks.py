@@ -35,6 +35,7 @@ async def events(visit: ReaderVisit) -> WebPage:
             kind=form.optional("kind"),
             domain=form.optional("domain"),
             product_id=form.number("product", least=1, most=LARGEST_BIGINT),
+            user_id=visit.caller.sees_only,
             **visit.paging,
         )
     )
@@ -99,7 +100,9 @@ async def _webhook(
 
 @page(router, "/webhooks/{webhook_id}/messages/{message_id}")
 async def show_message(visit: OperatorVisit, webhook_id: RowId, message_id: RowId) -> WebPage:
-    message, event = await visit.webhooks.delivery(webhook_id, message_id)
+    message, event = await visit.webhooks.delivery(
+        webhook_id, message_id, user_id=visit.caller.sees_only
+    )
     content = None if event is None else message_content(event)
     return WebPage(
         "webhook_message.html",

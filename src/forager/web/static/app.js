@@ -27,7 +27,8 @@ function tellTimes(root) {
   const now = Date.now();
   for (const time of root.querySelectorAll("time[data-ago]")) {
     const at = Date.parse(time.dateTime);
-    const text = ago((now - at) / 1000);
+    const late = now - at > 2000 && "due" in time.dataset;
+    const text = (late ? "due " : "") + ago((now - at) / 1000);
     if (time.textContent !== text) time.textContent = text;
     // the server does not know the time zone of the reader
     if (time.title.endsWith("UTC")) time.title = exact.format(at);
@@ -150,7 +151,20 @@ function fade(line) {
   setTimeout(() => line.remove(), line.classList.contains("error") ? 12000 : 6000);
 }
 
-document.body.addEventListener("notice", (event) => tell(event.detail.text, event.detail.kind));
+// an error of a form that a person filled in is shown in the form, which keeps its input
+document.body.addEventListener("notice", (event) => {
+  const { text, kind } = event.detail;
+  const form = event.target.closest("form:has(.field)");
+  if (!form || kind !== "error") return tell(text, kind);
+  const line = document.createElement("p");
+  line.className = "notice error";
+  line.role = "alert";
+  line.textContent = text;
+  form.prepend(line);
+});
+document.addEventListener("htmx:beforeRequest", (event) => {
+  event.target.querySelectorAll?.(":scope > .notice.error").forEach((line) => line.remove());
+});
 document.addEventListener("htmx:sendError", () => tell("The server cannot be reached.", "error"));
 if (notices) notices.querySelectorAll(".notice").forEach(fade);
 

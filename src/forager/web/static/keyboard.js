@@ -6,6 +6,9 @@ const list = document.getElementById("palette-list");
 const shortcuts = document.getElementById("shortcuts");
 let entries = [];
 let chosen = 0;
+// what the server found for which text
+let found = { text: "", entries: [] };
+let lookup = null;
 
 function pages() {
   const links = document.querySelectorAll(".side nav a, #palette-more a");
@@ -21,15 +24,34 @@ function searches(text) {
     { name: `Find jobs with “${text}”`, href: `/jobs?q=${value}` },
     { name: `Find products with “${text}”`, href: `/products?q=${value}` },
   ];
-  if (/^https?:\/\//.test(text)) found.unshift({ name: `Explain ${text}`, href: `/explain?url=${value}` });
   return found;
+}
+
+// a URL, also without its scheme
+function explanation(text) {
+  const isUrl = /^(https?:\/\/\S+|[\w-]+(\.[\w-]+)+(:\d+)?\/\S*)$/.test(text);
+  return isUrl ? [{ name: `Explain ${text}`, href: `/explain?url=${encodeURIComponent(text)}` }] : [];
+}
+
+// sources, jobs, hosts, products and settings; an answer to an earlier text is ignored
+function look() {
+  clearTimeout(lookup);
+  const text = query.value.trim();
+  if (!text || explanation(text).length) return;
+  lookup = setTimeout(async () => {
+    const answer = await fetch(`/palette/file?q=${encodeURIComponent(text.slice(0, 200))}`).catch(() => null);
+    if (!answer?.ok) return;
+    found = { text, entries: await answer.json() };
+    if (query.value.trim() === text) draw();
+  }, 120);
 }
 
 function draw() {
   const text = query.value.trim();
   const words = text.toLowerCase().split(/\s+/);
   const fitting = pages().filter((page) => words.every((word) => page.name.toLowerCase().includes(word)));
-  entries = [...fitting, ...searches(text)];
+  const known = found.text === text ? found.entries : [];
+  entries = [...explanation(text), ...fitting, ...known, ...searches(text)];
   chosen = Math.min(chosen, Math.max(0, entries.length - 1));
   list.replaceChildren(...entries.map(item));
   query.setAttribute("aria-activedescendant", entries.length ? `palette-${chosen}` : "");
@@ -53,7 +75,7 @@ function openPalette() {
   palette.showModal();
 }
 
-query.addEventListener("input", () => { chosen = 0; draw(); });
+query.addEventListener("input", () => { chosen = 0; draw(); look(); });
 query.addEventListener("keydown", (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && entries.length) {
@@ -76,6 +98,18 @@ function isTyping(target) {
   return target.isContentEditable || target.matches?.("input:not([type=checkbox]), textarea, select");
 }
 
+// the first link of each row of the lists of a page
+function rowLinks() {
+  const rows = document.querySelectorAll("main tbody tr");
+  return [...rows].map((row) => row.querySelector("td:not(.check) a[href]")).filter(Boolean);
+}
+
+function moveInList(step) {
+  const links = rowLinks();
+  const at = links.findIndex((link) => link === document.activeElement);
+  links[Math.max(0, Math.min(links.length - 1, at + step))]?.focus();
+}
+
 function focusSearch() {
   const field = document.querySelector("main input[type=search]");
   if (field) field.focus();
@@ -88,8 +122,19 @@ document.addEventListener("keydown", (event) => {
   else if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   else if (event.key === "/") focusSearch();
   else if (event.key === "?") shortcuts.showModal();
+  else if (event.key === "j") moveInList(1);
+  else if (event.key === "k") moveInList(-1);
   else return;
   event.preventDefault();
+});
+
+// --- rows lead where their first link leads -----------------------------------------------------------
+
+document.addEventListener("click", (event) => {
+  const row = event.target.closest?.("main tbody tr");
+  if (!row || event.target.closest("a, button, input, label, select, summary, form")) return;
+  if (String(getSelection())) return;
+  row.querySelector("td:not(.check) a[href^='/']")?.click();
 });
 
 // --- numbers of a chart under the pointer -----------------------------------------------------------

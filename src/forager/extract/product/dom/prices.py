@@ -13,6 +13,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
+from forager.extract.product.currency import iso_code
 from forager.extract.product.dom.price_words import (
     CONDITION,
     CURRENT_NAME,
@@ -47,6 +48,8 @@ class PriceCandidate:
     names: str
     order: int
     conditional: bool = False
+    # its currency is written as a code, such as CAD
+    has_code: bool = False
 
 
 # a candidate of this score stands where a reader looks for the price
@@ -143,7 +146,8 @@ def _facts(found: list[PriceCandidate], label: str | None = None) -> Iterator[Fa
     origin = f"dom:{label or _label(best)}"
     yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), origin)
     if best.currency:
-        yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, "dom:price")
+        origin = "dom:code" if best.has_code else "dom:price"
+        yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, origin)
     former = [c for c in found if c.former and c.amount > best.amount and c.score > -2]
     if former:
         before = max(former, key=lambda c: (c.score, -c.order))
@@ -283,7 +287,7 @@ def _judged(
     score -= 2.0 if conditional else 0.0
     yield PriceCandidate(
         money.amount, money.currency, score, struck or bool(named), struck, element.names,
-        element.order, conditional,
+        element.order, conditional, has_code=iso_code(money.symbol or "") is not None,
     )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Sources that are not fetched from a site: folders, archives and repositories."""

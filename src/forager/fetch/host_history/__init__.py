@@ -1,0 +1,1 @@
+"""The responses of each host over time, one row per minute."""

@@ -1,0 +1,69 @@
+"""A crawl that resumes with many known URLs fetches while it loads them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from crawl.crawling import Crawls, check_every_commit
+from crawl.test_lost_state import paused_halfway
+from forager.crawl.frontier import known
+from forager.crawl.store import visited
+from forager.db.database import Connection
+from forager.jobs.lifecycle import Status
+from servers.site import Site, html
+from support.waiting import eventually
+
+HELD_BACK = pytest.mark.parametrize("held_back", ["select_known_visited", "select_pending_keys"])
+
+
+@HELD_BACK
+async def test_pages_are_fetched_while_known_urls_are_loaded(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch, held_back: str
+) -> None:
+    check_every_commit(monkeypatch, crawls.database)
+    job_id = await paused_halfway(crawls, site)
+    settled = {row[0] for row in await crawls.sql("SELECT url FROM crawl_visited")}
+    # the pages that are left lead to all others, and to one that nothing else names
+    links = " ".join(f'<a href="{url}">{url}</a>' for url in [*settled, *site.pages, "/new"])
+    left = [path for path in site.pages if f"{site.url}{path}" not in settled]
+    site.pages |= {path: html(f"Text of {path}", body=links) for path in [*left, "/new"]}
+    site.log.clear()
+    go_on = asyncio.Event()
+    select = getattr(visited, held_back)
+
+    async def select_later(connection: Connection, job_id: UUID, **place: Any) -> object:
+        await go_on.wait()
+        return await select(connection, job_id, **place)
+
+    monkeypatch.setattr(known, "FEW", 0)
+    monkeypatch.setattr(visited, held_back, select_later)
+    await crawls.queue.resume(job_id)
+    running = asyncio.create_task(crawls.go_on(job_id))
+    wanted = set(left) if held_back == "select_pending_keys" else {*left, "/new"}
+    await eventually(lambda: wanted <= {request.target for request in site.log})
+    go_on.set()
+    crawled = await running
+    assert crawled.job.status is Status.COMPLETED
+    assert {url.removeprefix(site.url) for url in crawled.visited} == set(site.pages)
+    fetched = [request.target for request in site.log if request.target in site.pages]
+    assert sorted(fetched) == sorted([*left, "/new"])
+
+
+async def test_a_crawl_whose_urls_cannot_be_loaded_says_why(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await paused_halfway(crawls, site)
+
+    async def fail(*_: object, **__: object) -> object:
+        raise RuntimeError("the frontier cannot be read")
+
+    monkeypatch.setattr(known, "FEW", 0)
+    monkeypatch.setattr(visited, "select_pending_keys", fail)
+    await crawls.queue.resume(job_id)
+    crawled = await crawls.go_on(job_id)
+    assert crawled.job.status is Status.PENDING
+    assert "the frontier cannot be read" in (crawled.job.error_message or "")
