@@ -67,11 +67,7 @@ def crawl_with_forager(
 
 
 def crawl_with_peer(
-    peer: str,
-    words: Sequence[str],
-    url: str,
-    folder: Path,
-    parts: Mapping[str, str] | None = None,
+    peer: str, words: Sequence[str], url: str, folder: Path, parts: Mapping[str, str] | None = None
 ) -> Crawl:
     """`peer` is a Python script, or a program that was built; for `DATABASE` it gets a server."""
     with TemporaryDirectory(dir=folder) as storage, ExitStack() as stack:

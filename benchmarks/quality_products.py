@@ -146,12 +146,7 @@ def _fields_table(report: Report, title: str, tallies: dict[str, Tally]) -> None
 
 
 def _confidence(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) -> None:
-    from benchmarks.calibrate_products import (
-        compare,
-        judge_pages,
-        reliability,
-        shipped_model,
-    )
+    from benchmarks.calibrate_products import compare, judge_pages, reliability, shipped_model
 
     report.heading("Confidence")
     judged, model = judge_pages(pages), shipped_model()
@@ -273,9 +268,7 @@ def _rate_beside_another(folder: Path) -> float:
 
 
 def _best_time(
-    pages: Sequence[MarkedPage],
-    read: Callable[[ProductPage], object],
-    clock: Callable[[], float],
+    pages: Sequence[MarkedPage], read: Callable[[ProductPage], object], clock: Callable[[], float]
 ) -> float:
     """The sum of each page's best time: other work on the machine disturbs some rounds of each."""
     best = [float("inf")] * len(pages)

@@ -130,11 +130,7 @@ class _Run:
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
         world = World(site, cluster, self._control, self._user, generator_for(plan.seed, "world"))
         self._monkey = Monkey(
-            world,
-            plan.seed,
-            faults=plan.kinds,
-            in_order=plan.in_order,
-            progress=self._progress,
+            world, plan.seed, faults=plan.kinds, in_order=plan.in_order, progress=self._progress
         )
         self._last_commit = 0
         self._phase = "starting"

@@ -125,8 +125,7 @@ async def insert_visited(
         }
         columns, values = ", ".join(row), ", ".join(["%s"] * len(row))
         await connection.execute(
-            f"INSERT INTO crawl_visited ({columns}) VALUES ({values})".encode(),
-            tuple(row.values()),
+            f"INSERT INTO crawl_visited ({columns}) VALUES ({values})".encode(), tuple(row.values())
         )
 
 

@@ -6,9 +6,7 @@ import io
 import warnings
 from dataclasses import dataclass
 
-from warcio.archiveiterator import (  # type: ignore[import-untyped]
-    ArchiveIterator as WarcioIterator,
-)
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator  # type: ignore[import-untyped]
 
 with warnings.catch_warnings():
     # fastwarc warns of its own old names while it is imported

@@ -19,9 +19,7 @@ from table_owners import described, tables
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- made by `make reference` from here on -->"
-SHOWN_DEFAULTS = {
-    "home": "the platform's folder for user data",
-}
+SHOWN_DEFAULTS = {"home": "the platform's folder for user data"}
 
 
 def commands(command: Any = None, path: str = "forager") -> Iterator[tuple[str, Any]]:

@@ -57,10 +57,7 @@ async def background_services(
     """Run all of them for as long as the block runs."""
     identity = identify(command, process_name())
     services = worker_services(database, settings, identity.id)
-    async with (
-        recording(database, settings),
-        run_services(database, settings, identity, services),
-    ):
+    async with recording(database, settings), run_services(database, settings, identity, services):
         yield
 
 

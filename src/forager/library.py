@@ -126,11 +126,7 @@ class AsyncForager(SourceCalls):
     # --- crawls ------------------------------------------------------------------------------
 
     async def start_crawl(
-        self,
-        *urls: str,
-        source: str | None = None,
-        priority: int = 0,
-        **how: Unpack[CrawlSettings],
+        self, *urls: str, source: str | None = None, priority: int = 0, **how: Unpack[CrawlSettings]
     ) -> CrawlReport:
         """Ask for a crawl and return at once; a worker runs it, or `wait` does.
 
@@ -146,11 +142,7 @@ class AsyncForager(SourceCalls):
         return await self.report(asked.job.id)
 
     async def crawl(
-        self,
-        *urls: str,
-        source: str | None = None,
-        priority: int = 0,
-        **how: Unpack[CrawlSettings],
+        self, *urls: str, source: str | None = None, priority: int = 0, **how: Unpack[CrawlSettings]
     ) -> CrawlReport:
         """Crawl, and return when it has ended; the report says how."""
         started = await self.start_crawl(*urls, source=source, priority=priority, **how)

@@ -127,8 +127,7 @@ def _read_private(path: Path) -> str:
             os.close(descriptor)
     except FileNotFoundError:
         raise SecretsUnavailable(
-            f"there is no key to read stored secrets with: {path} does not exist",
-            hint=_GET_THE_KEY,
+            f"there is no key to read stored secrets with: {path} does not exist", hint=_GET_THE_KEY
         ) from None
     except OSError as error:
         raise SecretsUnavailable(

@@ -34,8 +34,7 @@ async def aged_product(database: Database, number: int) -> int:
     async with database.transaction() as connection:
         await connection.execute("DELETE FROM price_history WHERE product_id = %s", (product_id,))
         await connection.execute(
-            "UPDATE products SET updated_at = now() - interval '1 day' WHERE id = %s",
-            (product_id,),
+            "UPDATE products SET updated_at = now() - interval '1 day' WHERE id = %s", (product_id,)
         )
     return product_id
 

@@ -103,9 +103,7 @@ async def test_wrong_expired_and_revoked_keys(
     await revoke_key(database, revoked.key.id)
     expired = await make_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
     await execute(
-        database,
-        "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1",
-        expired.key.id,
+        database, "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1", expired.key.id
     )
     swapped = f"fgr_{good.key.id}_{other.text.rpartition('_')[2]}"
     wrong = ["", "x", "fgr_", swapped, good.text[:-1], good.text + "0", revoked.text, expired.text]

@@ -366,8 +366,7 @@ async def test_an_answer_is_forgotten_after_a_day(api: Api, database: Database) 
     fresh = await api.post(CRAWL, {"urls": ["https://b.example/"]}, **once("old"))
     assert (fresh.status, fresh.json["created"]) == (202, True)
     await execute(
-        database,
-        "UPDATE idempotency_keys SET created_at = now() - interval '25 hours' RETURNING 1",
+        database, "UPDATE idempotency_keys SET created_at = now() - interval '25 hours' RETURNING 1"
     )
     assert await delete_expired(database) == 2
 

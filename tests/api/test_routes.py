@@ -193,9 +193,7 @@ async def test_no_call_is_answered_without_a_good_key(
     await revoke_key(database, revoked.key.id)
     expired = await make_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
     await execute(
-        database,
-        "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1",
-        expired.key.id,
+        database, "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1", expired.key.id
     )
     wrong = f"fgr_{good.key.id}_{other.text.rpartition('_')[2]}"
     for call in calls:

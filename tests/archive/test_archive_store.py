@@ -64,9 +64,7 @@ async def test_a_segment_without_a_job_is_open_until_it_is_closed(database: Data
     assert not (await segment_row(database, LATE_NAME)).open
 
 
-async def test_every_table_that_refers_to_segments_is_known_and_indexed(
-    database: Database,
-) -> None:
+async def test_every_table_that_refers_to_segments_is_known_and_indexed(database: Database) -> None:
     referring = await execute(
         database,
         """

@@ -116,11 +116,7 @@ async def test_promises_that_are_broken_without_any_fault(promises: dict[Switch,
     expected = frozenset(promises.values())
     result = await run(
         replace(
-            SMALL,
-            switch=",".join(promises),
-            budget=pace,
-            until_violation=True,
-            expected=expected,
+            SMALL, switch=",".join(promises), budget=pace, until_violation=True, expected=expected
         )
     )
     assert expected <= broken(result)

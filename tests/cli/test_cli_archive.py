@@ -183,10 +183,7 @@ def test_prune_orphans(refs: list[ArchiveRef], settings: Settings) -> None:
 
 
 def test_migrate(
-    refs: list[ArchiveRef],
-    settings: Settings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    refs: list[ArchiveRef], settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = tmp_path / "elsewhere"
     assert error(forager("archive", "migrate", "--to", "local"))[0] == 2

@@ -167,9 +167,7 @@ def test_without_the_key_the_other_commands_work(home: Path) -> None:
     assert forager("remove", "1").code == 0
 
 
-def test_another_key_in_the_environment_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_key_in_the_environment_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     right = b64encode(b"r" * 32).decode()
     monkeypatch.setenv("FORAGER_SECRET_KEY", right)
     forager("add", "--allow-private", f"http://ann:{PASSWORD}@127.0.0.1:9")

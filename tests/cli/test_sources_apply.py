@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from forager.crawl.declared import (
-    DeclaredSource,
-    apply_plan,
-    plan_sources,
-    read_source_file,
-)
+from forager.crawl.declared import DeclaredSource, apply_plan, plan_sources, read_source_file
 from forager.db.database import Database
 from forager.settings import Settings
 from servers.site import Page, Site, html, text
@@ -103,10 +98,7 @@ def test_the_files_of_the_how_to_are_valid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "sources:\n- {name: a@b, url: https://a.example/}",
-            "a@b: name must be a name",
-        ),
+        ("sources:\n- {name: a@b, url: https://a.example/}", "a@b: name must be a name"),
         ("sources:\n- {name: a, url: 'mailto:x'}", "a: urls"),
         ("sources:\n- {name: a, url: https://a.example/, schedule: 5 5 5}", "cron"),
         (

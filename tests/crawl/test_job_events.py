@@ -52,9 +52,7 @@ async def test_a_stalled_crawl_is_an_event_once_per_stall(
     lease = await claimed(queue, "a.example")
     reporter = JobReporter(database, settings)
     await execute(
-        database,
-        "INSERT INTO crawl_states (job_id, discovered) VALUES (%s, 0)",
-        lease.job_id,
+        database, "INSERT INTO crawl_states (job_id, discovered) VALUES (%s, 0)", lease.job_id
     )
     await stall(database, minutes=2)
     assert await reporter.report_stalled() == 0

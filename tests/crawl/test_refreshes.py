@@ -52,11 +52,7 @@ async def test_a_diff_is_exactly_what_happened_to_the_site(
     refreshed = await crawl(crawls, site)
 
     diff = await diff_generations(crawls.database, SOURCE, with_sections=True)
-    assert paths(diff, site) == {
-        "added": ["/new"],
-        "removed": ["/gone"],
-        "changed": ["/edited"],
-    }
+    assert paths(diff, site) == {"added": ["/new"], "removed": ["/gone"], "changed": ["/edited"]}
     assert [(r.old_url, r.new_url) for r in diff.renamed] == [
         (f"{site.url}/old-name", f"{site.url}/new-name")
     ]

@@ -10,9 +10,7 @@ from forager.crawl.frontier.seen import SeenSet
 
 # few values, so that repeats and zero come up; and values of one shard, so that it has to grow
 hashes = st.one_of(
-    st.integers(0, 5),
-    st.integers(0, 2**64 - 1),
-    st.integers(0, 2**54 - 1).map(lambda n: n << 10),
+    st.integers(0, 5), st.integers(0, 2**64 - 1), st.integers(0, 2**54 - 1).map(lambda n: n << 10)
 )
 
 

@@ -214,8 +214,7 @@ async def test_a_database_that_is_not_there_is_said_at_once(settings: Settings) 
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["secret@[broken/x?nonsense=1", "secret/x@127.0.0.1:1/db", "x@secret@127.0.0.1:1/db"],
+    "place", ["secret@[broken/x?nonsense=1", "secret/x@127.0.0.1:1/db", "x@secret@127.0.0.1:1/db"]
 )
 @pytest.mark.parametrize("name", ["database_url", "database_pool_url"])
 async def test_a_url_that_is_none_does_not_give_its_password_away(

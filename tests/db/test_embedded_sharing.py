@@ -12,16 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy
-from embedded_homes import (
-    LIMIT,
-    User,
-    changed,
-    empty_home,
-    end_server,
-    kill,
-    made_home,
-    wait_until,
-)
+from embedded_homes import LIMIT, User, changed, empty_home, end_server, kill, made_home, wait_until
 
 from forager.db.embedded import join_server, server_status, stop_lingering
 from forager.db.embedded.folder import ServerFolder

@@ -39,8 +39,7 @@ def test_ids_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "named",
-    [None, [], "1", {"id": 1}, [0], [-1], [2**63], [1.5], ["1"], [True], [[1]], [1, None]],
+    "named", [None, [], "1", {"id": 1}, [0], [-1], [2**63], [1.5], ["1"], [True], [[1]], [1, None]]
 )
 def test_nothing_else_is_an_id(named: Any) -> None:
     with pytest.raises(ValueError, match="expected"):

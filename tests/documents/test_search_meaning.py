@@ -255,13 +255,7 @@ async def test_tokens_of_words_are_those_of_the_whole_text() -> None:
     model = static_model()
     assert model is not None
     long = "word " * 300
-    texts = [
-        "f(x).y == 'z';",
-        "",
-        "a\u2581b\tc \U0001f9ff\u2581",
-        "näïve 漢字 \U0001f9ff",
-        long,
-    ]
+    texts = ["f(x).y == 'z';", "", "a\u2581b\tc \U0001f9ff\u2581", "näïve 漢字 \U0001f9ff", long]
     found = [list(tokens) for tokens in model._tokenize(texts)]
     for text, tokens in zip(texts, found, strict=True):
         plain = text.replace("\u2581", " ")

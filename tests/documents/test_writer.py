@@ -7,16 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from built_site import (
-    BASE,
-    SOURCE,
-    Crawls,
-    active_site,
-    counts_of,
-    document,
-    page,
-    pages,
-)
+from built_site import BASE, SOURCE, Crawls, active_site, counts_of, document, page, pages
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Database
 from forager.db.ids import new_id

@@ -156,7 +156,7 @@ def test_further_signatures_of_a_definition() -> None:
       <div class="method-description"><p>Finds.</p>
       <div class="method-source-code" id="find-source"><pre>def find; end</pre></div></div></div>"""
     assert outline(html)[2:] == [
-        (4, 1, "find { |x| } → y", "method-i-find", "`find → enumerator`\n\nFinds."),
+        (4, 1, "find { |x| } → y", "method-i-find", "`find → enumerator`\n\nFinds.")
     ]
 
 

@@ -8,11 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forager.extract.composition import extract_document
-from forager.extract.document import (
-    EXTRACTOR_VERSION,
-    Document,
-    extract_reading,
-)
+from forager.extract.document import EXTRACTOR_VERSION, Document, extract_reading
 from forager.extract.kinds import ContentKind
 from forager.extract.page import extract_page
 

@@ -258,8 +258,7 @@ def test_a_price_for_some_buyers_is_used_where_there_is_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "currency"),
-    [("$89.90 CAD", "CAD"), ("$89.90", "USD"), ("$89.90 off", "USD")],
+    ("text", "currency"), [("$89.90 CAD", "CAD"), ("$89.90", "USD"), ("$89.90 off", "USD")]
 )
 def test_a_code_says_which_dollar_is_meant(text: str, currency: str) -> None:
     amount = next(money_in(text, ("USD",)))

@@ -5,12 +5,7 @@ import pytest
 from forager.extract.composition import extract_document
 from forager.extract.document import Document
 from forager.extract.kinds import ContentKind
-from forager.extract.sections import (
-    CONTINUED,
-    MAX_SECTION_BYTES,
-    MAX_SECTIONS,
-    Section,
-)
+from forager.extract.sections import CONTINUED, MAX_SECTION_BYTES, MAX_SECTIONS, Section
 
 URL = "https://docs.example.org/guide/page.html"
 

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.extract.traps import (
-    TrapRule,
-    find_trap,
-    path_shape,
-    query_shape,
-    without_session,
-)
+from forager.extract.traps import TrapRule, find_trap, path_shape, query_shape, without_session
 
 TODAY = date(2026, 6, 1)
 SITE = "https://example.org"

@@ -6,16 +6,7 @@ import asyncio
 
 import pytest
 
-from fetch.budget_rows import (
-    HOST,
-    LATE,
-    MICROSECOND,
-    Open,
-    add_row,
-    closest,
-    column,
-    granted,
-)
+from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest, column, granted
 from forager.db.database import Database
 from forager.errors import RotateProxy
 from forager.fetch.budgets.exchange import PAIR_DELAY

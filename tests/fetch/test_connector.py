@@ -139,9 +139,7 @@ async def test_what_is_no_proxy_is_rotated(
             await client.fetch(request)
 
 
-async def test_a_target_the_socks_proxy_cannot_reach_is_not_its_fault(
-    authority: Authority,
-) -> None:
+async def test_a_target_the_socks_proxy_cannot_reach_is_not_its_fault(authority: Authority) -> None:
     async with HostileServer() as gone:
         url = f"http://site.example:{gone.port}/"
     async with make_proxy("socks5", authority) as proxy, new_client(authority) as client:

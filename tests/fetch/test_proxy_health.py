@@ -6,16 +6,7 @@ import asyncio
 
 import pytest
 
-from fetch.proxy_rows import (
-    OPTIONS,
-    PASSWORD,
-    add,
-    crawl_once,
-    fail,
-    make_due,
-    picked_id,
-    record,
-)
+from fetch.proxy_rows import OPTIONS, PASSWORD, add, crawl_once, fail, make_due, picked_id, record
 from forager.db.database import Database
 from forager.errors import Retry
 from forager.fetch.client import Client

@@ -47,9 +47,7 @@ async def test_a_private_address_behind_a_public_name(server: HostileServer) -> 
     assert server.connections == 0
 
 
-async def test_only_the_allowed_addresses_of_a_name_are_connected_to(
-    server: HostileServer,
-) -> None:
+async def test_only_the_allowed_addresses_of_a_name_are_connected_to(server: HostileServer) -> None:
     guard = GuardPolicy(allow_networks=(ip_network("127.0.0.1/32"),))
     zone = Zone(mixed=[["169.254.169.254", "127.0.0.2", "127.0.0.1"]])
     async with Client(options(zone, guard)) as client:
@@ -57,9 +55,7 @@ async def test_only_the_allowed_addresses_of_a_name_are_connected_to(
     assert (response.body, response.peer) == (PAGE, "127.0.0.1")
 
 
-async def test_rebinding_between_lookup_and_connection_is_impossible(
-    server: HostileServer,
-) -> None:
+async def test_rebinding_between_lookup_and_connection_is_impossible(server: HostileServer) -> None:
     # the first answer is allowed, the second is not: a client that looks the name up once to
     # check it and once more to connect would reach the second
     guard = GuardPolicy(allow_networks=(ip_network("127.0.0.1/32"),))

@@ -7,13 +7,7 @@ from datetime import UTC, datetime
 
 from forager.archive.reader import parse_record, parse_response
 from forager.archive.segment import parse_ref, parse_segment_name
-from forager.archive.warc_record import (
-    Codec,
-    DamagedRecord,
-    ResponseRecord,
-    compress,
-    unpack,
-)
+from forager.archive.warc_record import Codec, DamagedRecord, ResponseRecord, compress, unpack
 from forager.errors import InvalidInput
 from fuzz.target import Target, split_line, text_of
 

@@ -18,17 +18,7 @@ from forager.crawl.extraction.pool import Extracted, ExtractionPool, PageExtract
 from forager.errors import ErrorKind, GiveUp
 from forager.fetch.response import Response, Timing
 from forager.processes.sandbox import SandboxLimits
-from hostile.pages import (
-    BYTES,
-    MANY,
-    NESTED,
-    HostilePage,
-    Pages,
-    links,
-    markdown_runs,
-    page,
-    runs,
-)
+from hostile.pages import BYTES, MANY, NESTED, HostilePage, Pages, links, markdown_runs, page, runs
 
 HOME = "http://a.example/"
 LIMITS = SandboxLimits(processes=1, seconds=90, memory_mb=1024)

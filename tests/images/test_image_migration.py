@@ -13,12 +13,7 @@ from forager.archive.warc_record import ArchiveError
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.product.product import ProductImage
-from forager.images.files import (
-    IMAGE_FILES,
-    image_files_at,
-    image_path,
-    open_image_files,
-)
+from forager.images.files import IMAGE_FILES, image_files_at, image_path, open_image_files
 from forager.images.migration import ImageMove
 from forager.images.store import images as store
 from forager.images.store.images import NewFile

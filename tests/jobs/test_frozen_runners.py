@@ -24,7 +24,7 @@ async def in_transaction(shop: Shop) -> bool:
     rows = await shop.sql(
         "SELECT 1 FROM pg_stat_activity"
         " WHERE state = 'idle in transaction' AND datname = current_database()"
-        " AND application_name = 'forager runner'",
+        " AND application_name = 'forager runner'"
     )
     return bool(rows)
 

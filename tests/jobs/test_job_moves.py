@@ -156,9 +156,5 @@ async def test_pending_work_is_summed_by_state(queue: Queue, database: Database)
         database, "INSERT INTO crawl_states (job_id, total_pending) VALUES (%s, 41)", running.id
     )
     work = {row.status: (row.jobs, row.total_pending) for row in await queue.pending_work()}
-    assert work == {
-        Status.PENDING: (1, 0),
-        Status.PROCESSING: (1, 41),
-        Status.PAUSED: (1, 0),
-    }
+    assert work == {Status.PENDING: (1, 0), Status.PROCESSING: (1, 41), Status.PAUSED: (1, 0)}
     assert (await queue.counts())[Status.COMPLETED] == 0

@@ -39,9 +39,7 @@ async def register_renderer(database: Database) -> None:
     await Registration(database, new_id(), capacity=1, renders=True).renew()
 
 
-async def test_only_workers_with_a_browser_claim_a_crawl_that_always_renders(
-    queue: Queue,
-) -> None:
+async def test_only_workers_with_a_browser_claim_a_crawl_that_always_renders(queue: Queue) -> None:
     rendered = await enqueued(queue, "https://a.example/", render="always")
     static = [await enqueued(queue, f"https://{n}.example/", render=n) for n in ("never", "auto")]
     assert await claimed(queue, renders=False) == static

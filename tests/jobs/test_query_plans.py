@@ -168,9 +168,7 @@ async def test_statements_use_their_indexes(
     assert buffers(beat) < 200
 
     stale = await explain(
-        database,
-        monkeypatch,
-        lambda connection: moves.select_stale(connection, stale_after=120),
+        database, monkeypatch, lambda connection: moves.select_stale(connection, stale_after=120)
     )
     assert indexes(stale) == {"crawl_jobs_held_idx"}
     assert scans(stale) == set()

@@ -184,10 +184,7 @@ async def test_each_key_sees_its_own(connect: Connect, database: Database) -> No
     await corpus.publish("mine.example", pages, owner=mine.key.user_id)
     await corpus.publish("theirs.example", pages, owner=theirs.key.user_id)
     async with connect(mine.text) as client:
-        for name, arguments in (
-            ("search_docs", {"query": "sockets"}),
-            ("list_sources", {}),
-        ):
+        for name, arguments in (("search_docs", {"query": "sockets"}), ("list_sources", {})):
             text = text_of(await client.call_tool(name, arguments))
             assert "mine.example" in text
             assert "theirs.example" not in text

@@ -53,10 +53,7 @@ def test_nothing_yet_is_zero_where_it_has_no_labels() -> None:
 
 
 def test_series_of_another_version_are_left_out() -> None:
-    values: dict[Key, float] = {
-        ("things_total", ("a", "b"), ""): 1,
-        ("forgotten_total", (), ""): 1,
-    }
+    values: dict[Key, float] = {("things_total", ("a", "b"), ""): 1, ("forgotten_total", (), ""): 1}
     assert read(exposition([COUNTER], values)) == {}
 
 

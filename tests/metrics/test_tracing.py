@@ -105,9 +105,7 @@ def test_the_standard_variable_is_enough(
     assert tracing.traceparent() is None
 
 
-def test_a_collector_that_does_not_answer_delays_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_collector_that_does_not_answer_delays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The address of the collector belongs to a server that never responds."""
     import socket
 

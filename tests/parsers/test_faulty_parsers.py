@@ -38,9 +38,7 @@ def page(parser: str, more: str, number: int = 1) -> CachedPage:
     return CachedPage(url, "text/html; charset=utf-8", (DATA % more).encode())
 
 
-async def test_a_field_that_raises_is_withheld_and_not_read_generically(
-    settings: Settings,
-) -> None:
+async def test_a_field_that_raises_is_withheld_and_not_read_generically(settings: Settings) -> None:
     async with ReadingPool(settings) as pool:
         good = await pool.parse(page("raising", "<p data-net='100.00'></p>"), {})
         assert good.product is not None

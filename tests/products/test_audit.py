@@ -121,11 +121,7 @@ FIRST_TASK: LiteralString = "(SELECT min(id) FROM crawl_tasks)"
     ],
 )
 async def test_each_fault_is_found_alone(
-    sound: Database,
-    settings: Settings,
-    check: str,
-    statement: str,
-    monkeypatch: pytest.MonkeyPatch,
+    sound: Database, settings: Settings, check: str, statement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the path of that image is no path at all, and is not looked for
     monkeypatch.setattr(checks, "IMAGE_SAMPLE", 0)

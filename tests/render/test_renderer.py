@@ -175,10 +175,7 @@ async def guarded(browser_path: str) -> AsyncIterator[tuple[Client, Renderer]]:
     """A renderer whose guard allows the site under test, and no other private address."""
     guard = GuardPolicy(allow_hosts=frozenset({"site.example"}))
     options = ClientOptions(user_agent=AGENT, guard=guard, resolver=_Resolver())
-    async with (
-        Client(options) as client,
-        Renderer(browser_path, LIMITS) as renderer,
-    ):
+    async with Client(options) as client, Renderer(browser_path, LIMITS) as renderer:
         yield client, renderer
 
 

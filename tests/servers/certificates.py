@@ -90,7 +90,5 @@ def _pem(certificate: x509.Certificate) -> str:
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()

@@ -22,9 +22,7 @@ from services.test_opensearch import (  # noqa: F401 - tests
     test_the_mapping_is_the_one_of_the_template,
     test_the_order_is_the_one_of_the_engine,
 )
-from services.test_opensearch_processes import (  # noqa: F401 - tests
-    test_the_doctor_says_what_the_index_needs,
-)
+from services.test_opensearch_processes import test_the_doctor_says_what_the_index_needs  # noqa: F401 - tests
 from services.test_opensearch_reindex import (  # noqa: F401 - tests
     test_an_alias_that_is_missing_is_made,
     test_an_index_is_rebuilt_while_it_is_written_and_searched,

@@ -28,13 +28,7 @@ from forager.products.search import search_products
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
-from services.search_index import (
-    Searched,
-    look,
-    pages,
-    searched,
-    sections_in,
-)
+from services.search_index import Searched, look, pages, searched, sections_in
 from services.servers.opensearch import OpenSearch
 from support.sql import execute
 

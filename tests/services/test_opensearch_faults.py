@@ -22,15 +22,7 @@ from forager.services.supervisor import ServiceSupervisor
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
-from services.search_index import (
-    LIMIT,
-    Searched,
-    all_sent,
-    look,
-    pages,
-    searched,
-    sections_in,
-)
+from services.search_index import LIMIT, Searched, all_sent, look, pages, searched, sections_in
 from services.servers.opensearch import OpenSearch
 from services.tcp_relay import Relay
 

@@ -17,13 +17,7 @@ from forager.index.checks import check_search
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.settings import Settings
 from search_corpus import Corpus
-from services.search_index import (
-    LIMIT,
-    Searched,
-    all_sent,
-    pages,
-    reindex_process,
-)
+from services.search_index import LIMIT, Searched, all_sent, pages, reindex_process
 from services.servers.opensearch import OpenSearch
 from support.sql import execute
 

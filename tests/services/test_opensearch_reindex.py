@@ -24,15 +24,7 @@ from forager.products.search import search_products
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
-from services.search_index import (
-    KINDS,
-    LIMIT,
-    Searched,
-    look,
-    pages,
-    reindex_process,
-    sections_in,
-)
+from services.search_index import KINDS, LIMIT, Searched, look, pages, reindex_process, sections_in
 
 
 async def test_an_index_is_rebuilt_while_it_is_written_and_searched(

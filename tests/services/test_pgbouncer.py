@@ -184,9 +184,7 @@ async def test_a_killed_worker_is_recovered_and_the_crawl_completes(
     job = await queue.get(job_id)
     assert job.status is Status.COMPLETED, job
     assert await execute(
-        pooled,
-        "SELECT outcome, count(*) FROM crawl_visited WHERE job_id = %s GROUP BY 1",
-        job_id,
+        pooled, "SELECT outcome, count(*) FROM crawl_visited WHERE job_id = %s GROUP BY 1", job_id
     ) == [("fetched", PAGES)]
     assert [event.move for event in await queue.events(job_id)].count("claim") == 2
 

@@ -65,7 +65,4 @@ def test_no_statement_sets_a_state_by_itself() -> None:
         for assignments in update.findall(path.read_text("utf-8")):
             assert not re.search(
                 r"(?<![\w.])status\s*=|\blease\s*=|\bworker_id\s*=", assignments
-            ), (
-                path,
-                assignments,
-            )
+            ), (path, assignments)

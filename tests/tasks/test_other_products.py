@@ -6,11 +6,7 @@ from dataclasses import replace
 
 from forager.products.identity import Identity
 from forager.products.replacements import list_replacements
-from forager.tasks.alarms import (
-    ReadName,
-    accept_replacement,
-    list_alarms,
-)
+from forager.tasks.alarms import ReadName, accept_replacement, list_alarms
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.stages.attempt import TaskOutcome

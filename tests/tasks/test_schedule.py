@@ -24,9 +24,7 @@ lengths = st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(days
 
 
 def interval(
-    task: TaskSchedule = TASK,
-    settings: Settings = SETTINGS,
-    price_changed: bool | None = None,
+    task: TaskSchedule = TASK, settings: Settings = SETTINGS, price_changed: bool | None = None
 ) -> timedelta:
     return next_interval(task, settings, price_changed=price_changed)[0]
 

@@ -25,12 +25,7 @@ async def test_a_task_from_pending_to_its_next_visit(tasks: Tasks, shop: Shop) -
     async with at_work(tasks):
         await tasks.all_when(ids, "completed")
     for task_id, each in zip(ids, Markup, strict=True):
-        assert await tasks.product(task_id) == (
-            f"The {each}",
-            Decimal("19.90"),
-            "EUR",
-            "in_stock",
-        )
+        assert await tasks.product(task_id) == (f"The {each}", Decimal("19.90"), "EUR", "in_stock")
         assert await tasks.attempts(task_id) == [("download", "ok"), ("parse", "ok")]
     rows = await tasks.sql(
         "SELECT DISTINCT next_crawl_at - completed_at = '1 day', retry_count FROM crawl_tasks"

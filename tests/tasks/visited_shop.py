@@ -9,10 +9,7 @@ from forager.errors import ErrorKind
 from forager.failures.cause import Cause
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.settings import Settings
-from forager.tasks.alarms import (
-    ReadName,
-    hold_same_pages,
-)
+from forager.tasks.alarms import ReadName, hold_same_pages
 from forager.tasks.stages.attempt import Attempt, LeasedTask, Stage, StageOfWorker, TaskOutcome
 from forager.tasks.stages.settle import settle
 from products.product_shop import Shop, lamp

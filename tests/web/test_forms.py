@@ -131,9 +131,7 @@ async def test_a_refused_address_stays_in_the_form_and_can_be_allowed(
     assert job.source_id == "mine"
 
 
-async def test_a_proxy_that_does_not_work_is_an_error_and_counted_as_one(
-    visitor: Visitor,
-) -> None:
+async def test_a_proxy_that_does_not_work_is_an_error_and_counted_as_one(visitor: Visitor) -> None:
     fields = {"url": "http://127.0.0.1:9", "allow_private": "yes"}
     await visitor.act("/proxies", fields)
     page = (await visitor.get("/proxies")).text

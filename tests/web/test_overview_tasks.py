@@ -156,11 +156,7 @@ async def test_results_beyond_the_limit_are_reported_as_cut(
 
 def test_kinds_of_errors_are_counted_for_crawls_and_tasks() -> None:
     found = by_kind([("timeout", 2), ("http_404", 5)], [("timeout", 9), ("parse", 1)])
-    assert found == [
-        Failures("timeout", 2, 9),
-        Failures("http_404", 5, 0),
-        Failures("parse", 0, 1),
-    ]
+    assert found == [Failures("timeout", 2, 9), Failures("http_404", 5, 0), Failures("parse", 0, 1)]
 
 
 async def test_the_overview_shows_tasks_even_where_nothing_was_crawled(

@@ -78,10 +78,7 @@ async def claim_as(database: Database, webhooks: Webhooks, receiver: Receiver) -
     async with database.connection() as connection:
         await upsert_process(connection, identity, [])
         claimed = await outbox.claim(
-            connection,
-            [Lane(TOPIC, issued.webhook.id)],
-            lease=3600,
-            claimed_by=identity.id,
+            connection, [Lane(TOPIC, issued.webhook.id)], lease=3600, claimed_by=identity.id
         )
     assert len(claimed) == 3
     return identity.id

@@ -142,10 +142,7 @@ async def encrypted(
     tls = authority.server_context("localhost")
     starttls = {"tls_context": tls, "require_starttls": True} if request.param == "smtp" else {}
     listening = await asyncio.get_running_loop().create_server(
-        lambda: mail.protocol(**starttls),
-        "127.0.0.1",
-        0,
-        ssl=None if starttls else tls,
+        lambda: mail.protocol(**starttls), "127.0.0.1", 0, ssl=None if starttls else tls
     )
     port = listening.sockets[0].getsockname()[1]
     url = SecretStr(f"{request.param}://me:pa%20ss%2Fword@localhost:{port}")

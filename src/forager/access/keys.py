@@ -78,8 +78,7 @@ async def find_owner(database: Database, text: str) -> UUID:
     found = await database.run(store.select_owner, text.strip())
     if found is None:
         raise NotFound(
-            f"there is no owner {text[:40]!r}",
-            hint=Hint("{} shows owners.", action("keys list")),
+            f"there is no owner {text[:40]!r}", hint=Hint("{} shows owners.", action("keys list"))
         )
     return found
 

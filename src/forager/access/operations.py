@@ -29,11 +29,7 @@ from forager.operations.models import (
 from forager.operations.operation import Columns, Context, Group
 
 keys = Group(
-    "keys",
-    "API keys, their scopes and quotas.",
-    page="Keys",
-    sees=Scope.ADMIN,
-    changes=Scope.ADMIN,
+    "keys", "API keys, their scopes and quotas.", page="Keys", sees=Scope.ADMIN, changes=Scope.ADMIN
 )
 
 KeyId = Annotated[

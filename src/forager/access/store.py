@@ -324,7 +324,5 @@ async def select_answer(connection: Connection, user_id: UUID, key: str) -> Stor
 
 
 EXPIRED_ANSWERS = OldRows(
-    "idempotency_keys",
-    "t.created_at < now() - %(older_than)s * interval '1 second'",
-    key="ctid",
+    "idempotency_keys", "t.created_at < now() - %(older_than)s * interval '1 second'", key="ctid"
 )

@@ -8,14 +8,7 @@ from pydantic import Field
 
 from forager.analytics import answers
 from forager.db.cursor import Page
-from forager.operations.models import (
-    Limit,
-    Listed,
-    PlainText,
-    ResponseModel,
-    Time,
-    listed,
-)
+from forager.operations.models import Limit, Listed, PlainText, ResponseModel, Time, listed
 from forager.operations.operation import Context, Group, Scope
 from forager.operations.slots import Slots
 

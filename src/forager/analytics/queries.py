@@ -149,7 +149,6 @@ def query_named(name: str) -> PreparedQuery:
     found = QUERIES.get(name)
     if found is None:
         raise NotFound(
-            f"there is no query {name!r}",
-            hint=Hint("{} lists queries.", action("analytics list")),
+            f"there is no query {name!r}", hint=Hint("{} lists queries.", action("analytics list"))
         )
     return found

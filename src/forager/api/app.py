@@ -25,15 +25,7 @@ from forager.api.observation import Conditional, Observation
 from forager.api.operations import router_of
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
-from forager.api.routes import (
-    crawls,
-    jobs,
-    keys,
-    parsers,
-    products,
-    sources,
-    tasks,
-)
+from forager.api.routes import crawls, jobs, keys, parsers, products, sources, tasks
 from forager.api.services import Services, SharedServices
 from forager.api.streams import ProgressHub
 from forager.db.database import Database

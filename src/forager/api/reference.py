@@ -82,10 +82,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 def _made(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=app.description,
-        routes=app.routes,
+        title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     components = document.setdefault("components", {})
     components["securitySchemes"] = SECURITY

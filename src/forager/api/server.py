@@ -87,10 +87,7 @@ async def serve(
             async with (
                 recording(database, settings),
                 run_services(
-                    database,
-                    settings,
-                    identify("api", process_name()),
-                    [_answer_cleanup(database)],
+                    database, settings, identify("api", process_name()), [_answer_cleanup(database)]
                 ),
                 beside(app),
             ):

@@ -41,15 +41,9 @@ COMMANDS = {
     "worker": ("system.worker:worker", "Run jobs and tasks."),
     "scheduler": ("system.worker:scheduler", "Dispatch due tasks to the workers."),
     "watchdog": ("system.worker:watchdog", "Recover the work of workers that died."),
-    "workers": (
-        "forager.jobs.worker_operations:worker_list",
-        "Workers and background services.",
-    ),
+    "workers": ("forager.jobs.worker_operations:worker_list", "Workers and background services."),
     "doctor": ("system.doctor:doctor", "Check everything Forager depends on."),
-    "support-bundle": (
-        "system.doctor:support_bundle",
-        "Write a file for a problem report.",
-    ),
+    "support-bundle": ("system.doctor:support_bundle", "Write a file for a problem report."),
     "read": ("crawls.search:read", "Print the published markdown of a page."),
     "search": ("crawls.search:app", "Search published documents."),
     "jobs": ("crawls.jobs:app", "List, pause, resume, cancel and retry jobs."),

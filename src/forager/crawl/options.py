@@ -9,14 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from forager.crawl.frontier.scope import ScopeMode
 from forager.errors import ForagerError, InvalidInput, error_text

@@ -244,11 +244,7 @@ def compared(settled: Settlement, previous: PreviousPage) -> Settlement:
 def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
     """A page that repeats another one; its links still count."""
     return replace(
-        settled,
-        outcome=Outcome.DUPLICATE,
-        reason=reason,
-        detail=f"repeats {of}",
-        duplicate_of=of,
+        settled, outcome=Outcome.DUPLICATE, reason=reason, detail=f"repeats {of}", duplicate_of=of
     )
 
 

@@ -10,12 +10,7 @@ from itertools import islice
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.frontier.entry import Via
 from forager.crawl.frontier.scope import CrawlScope
-from forager.crawl.frontier.seeding import (
-    fetch_sitemap,
-    first_urls,
-    scope_of,
-    sitemap_urls,
-)
+from forager.crawl.frontier.seeding import fetch_sitemap, first_urls, scope_of, sitemap_urls
 from forager.crawl.gate import open_gate
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import Sitemap

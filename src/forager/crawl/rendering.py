@@ -140,12 +140,7 @@ class Rendering:
     # --- rendering -------------------------------------------------------------------------
 
     async def render(
-        self,
-        url: str,
-        response: Response,
-        static: Extracted,
-        reason: str,
-        extractor: PageExtractor,
+        self, url: str, response: Response, static: Extracted, reason: str, extractor: PageExtractor
     ) -> RenderedFacts:
         assert self._browser is not None
         with self._counted(), span("render", attributes={"reason": reason}):
@@ -187,11 +182,7 @@ class Rendering:
 
 
 async def open_rendering(
-    context: JobContext,
-    options: CrawlOptions,
-    *,
-    robots: RobotsGate,
-    user_agent: str,
+    context: JobContext, options: CrawlOptions, *, robots: RobotsGate, user_agent: str
 ) -> Rendering:
     """The rendering of a crawl. The browser starts with the first page that needs it."""
     settings, source_id = context.settings, context.job.source_id

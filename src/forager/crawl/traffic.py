@@ -63,8 +63,7 @@ async def set_traffic(
     move = Move.RESUME if resumes else Move.PAUSE
     context = Context(database, settings, caller=caller)
     moved = await move_each(
-        [job.id for job in jobs],
-        lambda job_id: move_job(context, job_id, move, f"all of {name}"),
+        [job.id for job in jobs], lambda job_id: move_job(context, job_id, move, f"all of {name}")
     )
     refused = sum(each.error is not None for each in moved)
     if resumes:

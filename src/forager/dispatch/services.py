@@ -65,10 +65,7 @@ class Sweeper:
     def service(self) -> Service:
         every = min(LONGEST_INTERVAL, self._settings.dispatch_resend_after)
         return Service(
-            name="dispatch sweep",
-            every=every,
-            step=self.run_once,
-            resources=lambda: self._broker,
+            name="dispatch sweep", every=every, step=self.run_once, resources=lambda: self._broker
         )
 
     async def run_once(self) -> int:

@@ -43,8 +43,7 @@ async def select_places(
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
     return await Values(connection).as_set(
-        "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'",
-        (list(task_ids),),
+        "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'", (list(task_ids),)
     )
 
 

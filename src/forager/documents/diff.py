@@ -13,11 +13,7 @@ from typing import Any, Literal
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.page import CarriedPage, SectionRow
-from forager.documents.publication import (
-    complete_generation,
-    existing_source,
-    readable_generation,
-)
+from forager.documents.publication import complete_generation, existing_source, readable_generation
 from forager.documents.store import reads
 from forager.errors import NotAllowed, WorkFailed
 from forager.hints import Hint, action
@@ -103,10 +99,7 @@ def compare_rows(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[t
 
 
 def section_changes(
-    old: Sequence[SectionRow],
-    new: Sequence[SectionRow],
-    *,
-    max_comparisons: int = MAX_COMPARISONS,
+    old: Sequence[SectionRow], new: Sequence[SectionRow], *, max_comparisons: int = MAX_COMPARISONS
 ) -> list[SectionChange]:
     """The changes in the order of the new page, then the removed sections."""
     before, after = _keyed(old), _keyed(new)
@@ -236,8 +229,7 @@ async def _base_or(connection: Connection, new: Generation, number: int | None) 
         raise NotAllowed(
             f"generation {new.number} of {new.source_id} has nothing before it to compare with",
             hint=Hint(
-                "Name two generations. {} lists them.",
-                action("sources generations", new.source_id),
+                "Name two generations. {} lists them.", action("sources generations", new.source_id)
             ),
         )
     return await complete_generation(connection, new.source_id, number)

@@ -154,10 +154,7 @@ class CarriedPage(ResponseModel, row=page.CarriedPage, thing="page"):
     times: int = Field(description="Refreshes in a row in which it failed.")
 
 
-_ABOUT_DIFF = {
-    "old": "Number of the older generation.",
-    "new": "Number of the newer generation.",
-}
+_ABOUT_DIFF = {"old": "Number of the older generation.", "new": "Number of the newer generation."}
 
 
 class Diff(ResponseModel, row=differences.Diff, about=_ABOUT_DIFF):

@@ -87,8 +87,7 @@ async def list_documents(
         # checked after the rows were read: until now they were complete
         if not await generations.generation_is_readable(connection, generation_id):
             raise InvalidInput(
-                "the list has expired: its generation is gone",
-                hint="Start again without a cursor.",
+                "the list has expired: its generation is gone", hint="Start again without a cursor."
             )
     return page_of(
         rows, limit, lambda row: encode_values(generation_id, row.path[:INDEXED_PATH], row.id)

@@ -24,8 +24,7 @@ OfSource = Annotated[
 ]
 OldNumber = Annotated[Number, Field(description="Number of an older generation of the source.")]
 SectionName = Annotated[
-    PlainText,
-    Field(max_length=2000, description="Only this section: its anchor, heading or name."),
+    PlainText, Field(max_length=2000, description="Only this section: its anchor, heading or name.")
 ]
 Versions = Annotated[
     PlainText,

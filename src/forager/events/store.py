@@ -169,12 +169,7 @@ async def enqueue_changes(
     """
     await connection.execute(
         enqueue(rows),
-        {
-            "topic": CHANGES,
-            "source": source_id,
-            "generation": generation_id,
-            "before": before,
-        },
+        {"topic": CHANGES, "source": source_id, "generation": generation_id, "before": before},
     )
 
 

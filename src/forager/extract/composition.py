@@ -11,11 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.anchors import place_anchors
 from forager.extract.content.choose import choose_main
-from forager.extract.content.repeated import (
-    NOTHING_REPEATED,
-    RepeatedBlocks,
-    mark_repeated,
-)
+from forager.extract.content.repeated import NOTHING_REPEATED, RepeatedBlocks, mark_repeated
 from forager.extract.content.state import STREAMED, place_streamed_pieces
 from forager.extract.document import Document, extractor_version
 from forager.extract.explanation import explain_removed

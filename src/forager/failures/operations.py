@@ -27,8 +27,7 @@ errors = Group("errors", "Errors of tasks and jobs, in groups by cause and one b
 ErrorId = Annotated[RowId, Field(description="ID of the error.")]
 Type = Annotated[ErrorType, Field(description="Only errors of this type.")]
 Hours = Annotated[
-    float,
-    Field(gt=0, le=87600, allow_inf_nan=False, description="Only errors of the last hours."),
+    float, Field(gt=0, le=87600, allow_inf_nan=False, description="Only errors of the last hours.")
 ]
 Message = Annotated[
     PlainText,

@@ -268,10 +268,7 @@ class GuardedResolver(AbstractResolver):
         self._guard = guard
 
     async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         addresses = await self._resolver.resolve(host)
         if not addresses:

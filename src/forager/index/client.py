@@ -139,9 +139,7 @@ class EngineClient:
             return
         actions = [{"remove": {"index": each, "alias": alias}} for each in meant if each != name]
         await self.request(
-            "POST",
-            "_aliases",
-            {"actions": [*actions, {"add": {"index": name, "alias": alias}}]},
+            "POST", "_aliases", {"actions": [*actions, {"add": {"index": name, "alias": alias}}]}
         )
 
 

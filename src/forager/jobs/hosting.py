@@ -20,16 +20,7 @@ from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner, log
 from forager.jobs.shared import SharedServices
-from forager.processes.control import (
-    Assign,
-    Blame,
-    Continue,
-    Drop,
-    Finished,
-    Order,
-    Progress,
-    Stop,
-)
+from forager.processes.control import Assign, Blame, Continue, Drop, Finished, Order, Progress, Stop
 from forager.processes.lease_monitor import LeaseMonitor, end_process_group
 from forager.settings import Settings
 

@@ -198,8 +198,7 @@ class IllegalMove(NotAllowed):
     def __init__(self, job_id: object, action: str, status: Status) -> None:
         possible = ", ".join(moves_by_hand(status)) or "nothing, it is final"
         super().__init__(
-            f"cannot {action} job {job_id}: it is {status}",
-            hint=f"Possible now: {possible}.",
+            f"cannot {action} job {job_id}: it is {status}", hint=f"Possible now: {possible}."
         )
         self.action = action
         self.status = status

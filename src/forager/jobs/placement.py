@@ -107,8 +107,7 @@ class Runners:
         if not is_idle and len(shared) < self._shared_limit:
             return self._start(database_url, own=False, module=kind.module)
         return min(
-            shared,
-            key=lambda runner: (runner.brake(self._settings) is not None, len(runner.jobs)),
+            shared, key=lambda runner: (runner.brake(self._settings) is not None, len(runner.jobs))
         )
 
     def _start(self, database_url: str, *, own: bool, module: str | None = None) -> RunnerProcess:

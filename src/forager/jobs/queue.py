@@ -117,11 +117,7 @@ class Queue:
         return found[0]
 
     async def list_jobs(
-        self,
-        *,
-        cursor: str | None = None,
-        limit: int = 50,
-        **filters: Unpack[JobFilters],
+        self, *, cursor: str | None = None, limit: int = 50, **filters: Unpack[JobFilters]
     ) -> Page[Job]:
         """Jobs, newest first, a page at a time."""
         before = decode_cursor(cursor) if cursor else None
@@ -290,12 +286,7 @@ class Queue:
         )
 
     async def release(
-        self,
-        lease: Lease,
-        *,
-        reason: str,
-        delay: float = 0.0,
-        move: Transition = lifecycle.RELEASE,
+        self, lease: Lease, *, reason: str, delay: float = 0.0, move: Transition = lifecycle.RELEASE
     ) -> Job | None:
         """Give a job back without spending a retry; a pausing one is paused by that."""
         choices = (Choice(move), lifecycle.PARKED)

@@ -9,13 +9,7 @@ from typing import Any
 from forager.clock import wait_for_event
 from forager.db import outages
 from forager.db.outages import retry_until_available
-from forager.errors import (
-    DatabaseUnavailable,
-    DiskFull,
-    GiveUp,
-    LeaseLost,
-    error_with_type,
-)
+from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost, error_with_type
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting
 from forager.jobs.lifecycle import MOVE_BACK, MOVE_OUT, RELEASE, Status

@@ -55,8 +55,7 @@ Words = Annotated[PlainText, Field(min_length=1, max_length=2000)]
 Url = Annotated[PlainText, Field(min_length=1, max_length=8000)]
 Name = Annotated[PlainText, Field(min_length=1, max_length=500)]
 AnySource = Annotated[
-    Name | None,
-    Field(description="From list_sources; `python` includes `python@3.13`."),
+    Name | None, Field(description="From list_sources; `python` includes `python@3.13`.")
 ]
 Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
 Version = Annotated[Name | None, Field(description="Version of the source.")]
@@ -64,8 +63,7 @@ Versions = Annotated[
     PlainText | None, Field(max_length=100, description="Such as 3.12, >=3.10,<3.13 or 3.x.")
 ]
 Generation = Annotated[
-    Number | None,
-    Field(description="Number of an older generation of `source`."),
+    Number | None, Field(description="Number of an older generation of `source`.")
 ]
 JobId = Annotated[
     PlainText, Field(min_length=1, max_length=40, description="Job ID or a unique prefix.")
@@ -76,10 +74,7 @@ Cursor = Annotated[
 ]
 FromLine = Annotated[int, Field(ge=1, le=LARGEST_INT, description="Continue at this line.")]
 MaxTokens = Annotated[int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="Length of the answer.")]
-Wait = Annotated[
-    int,
-    Field(ge=0, le=MAX_WAIT, description="Wait up to this long."),
-]
+Wait = Annotated[int, Field(ge=0, le=MAX_WAIT, description="Wait up to this long.")]
 Patterns = Annotated[
     list[Annotated[PlainText, Field(max_length=2000)]],
     Field(max_length=100, description="URL patterns, such as */api/*."),
@@ -182,11 +177,7 @@ async def read_section(
     of_generation = _of_generation(page, generation)
     call_again = f'read_section(url="{address}", section="{wanted}"{of_generation}'
     return "\n".join(
-        [
-            *fenced_lines(views.citation(page)),
-            shown.note(call_again),
-            *fenced_lines(shown.lines),
-        ]
+        [*fenced_lines(views.citation(page)), shown.note(call_again), *fenced_lines(shown.lines)]
     )
 
 

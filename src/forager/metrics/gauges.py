@@ -113,9 +113,7 @@ GAUGES = (
         _each("jobs", "tasks", "webhooks", "dispatch", "index"),
     ),
     Gauge(
-        "forager_pending_urls",
-        "URLs that running crawls still have to fetch.",
-        store.PENDING_URLS,
+        "forager_pending_urls", "URLs that running crawls still have to fetch.", store.PENDING_URLS
     ),
     Gauge(
         "forager_dead_letters",

@@ -181,11 +181,7 @@ async def renew(connection: Connection, lane: Lane, *, ids: Sequence[int] | None
          WHERE topic = %(topic)s AND lane = %(lane)s AND sent_at IS NULL
            AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
         """,
-        {
-            "topic": lane.topic,
-            "lane": lane.number,
-            "ids": None if ids is None else list(ids),
-        },
+        {"topic": lane.topic, "lane": lane.number, "ids": None if ids is None else list(ids)},
     )
 
 

@@ -117,8 +117,7 @@ def _add(plugins: dict[str, dict[str, Plugin]], plugin: Plugin) -> BrokenPlugin 
     if known.parser is parser:
         return None
     return BrokenPlugin(
-        plugin.origin,
-        f"{parser.name} {parser.version} is there already, from {known.origin}",
+        plugin.origin, f"{parser.name} {parser.version} is there already, from {known.origin}"
     )
 
 
@@ -171,8 +170,7 @@ def find(name: str, version: str | None = None) -> str:
         )
     if version is not None and version not in versions:
         raise NotFound(
-            f"parser {name} has no version {version}",
-            hint=f"Installed: {', '.join(versions)}.",
+            f"parser {name} has no version {version}", hint=f"Installed: {', '.join(versions)}."
         )
     return version or versions[-1]
 

@@ -83,11 +83,7 @@ class SandboxPool:
         self._turns.drop(user)
 
     async def _send(
-        self,
-        header: dict[str, Any],
-        body: bytes,
-        context: SandboxContext | None,
-        user: Hashable,
+        self, header: dict[str, Any], body: bytes, context: SandboxContext | None, user: Hashable
     ) -> Response:
         """Send a request to the least busy process, if possible none that a limited user uses."""
         avoided = self._turns.limited - {user}

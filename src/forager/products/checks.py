@@ -29,12 +29,7 @@ ROW_PROBLEMS = {
         STALE,
         "Track them again: forager products track URL",
     ),
-    "tasks_without_domain": (
-        Level.FAIL,
-        "tasks whose domain does not exist",
-        INCONSISTENT,
-        REPORT,
-    ),
+    "tasks_without_domain": (Level.FAIL, "tasks whose domain does not exist", INCONSISTENT, REPORT),
     "completed_without_next_crawl": (
         Level.FAIL,
         "completed tasks that never become due",

@@ -374,10 +374,7 @@ class CheckFinding(ResponseModel, row=checks.Finding, about=_ABOUT_CHECK_FINDING
     examples: list[int | str] = Field(description="Examples, as IDs or names.")
 
 
-_ABOUT_CHECK_REPORT = {
-    "checks": "Results of the checks.",
-    "at": "When the checks ran.",
-}
+_ABOUT_CHECK_REPORT = {"checks": "Results of the checks.", "at": "When the checks ran."}
 
 
 class CheckReport(ResponseModel, row=checks.Report, about=_ABOUT_CHECK_REPORT):

@@ -90,10 +90,7 @@ async def stats(context: Context) -> models.ProductStats:
 
 
 @products.operation(
-    "changes",
-    "GET /products/changes",
-    flags=FILTER_FLAGS,
-    none="No price has changed since then.",
+    "changes", "GET /products/changes", flags=FILTER_FLAGS, none="No price has changed since then."
 )
 async def changes(
     context: Context,

@@ -102,9 +102,7 @@ def _identity(product: store.TaskProduct) -> Identity:
 
 
 async def _note(
-    connection: Connection,
-    known: dict[int, store.TaskProduct],
-    others: dict[int, SeenIdentity],
+    connection: Connection, known: dict[int, store.TaskProduct], others: dict[int, SeenIdentity]
 ) -> dict[int, store.NotedReplacement]:
     shown = {
         known[task_id].product_id: SeenReplacement(

@@ -101,8 +101,7 @@ async def write_pages(
     await _show_images(connection, list(changes.values()), limit=settings.images_per_product)
     written = [_written(visit, changes.get(visit.page.url_hash)) for visit in checked]
     await extractions.insert_extractions(
-        connection,
-        [extraction_of(v, w.product_id) for v, w in zip(checked, written, strict=True)],
+        connection, [extraction_of(v, w.product_id) for v, w in zip(checked, written, strict=True)]
     )
     degraded = await _count(connection, checked, settings)
     changed = [event for change in changes.values() for event in change_events(change)]

@@ -18,12 +18,7 @@ from forager.db.outages import TRANSIENT_ERRORS
 from forager.errors import DatabaseUnavailable
 from forager.services import store
 from forager.services.service import Service
-from forager.services.status import (
-    ProcessIdentity,
-    ServiceProcess,
-    ServiceState,
-    ServiceStatus,
-)
+from forager.services.status import ProcessIdentity, ServiceProcess, ServiceState, ServiceStatus
 from forager.services.store import select_processes
 from forager.services.supervisor import ServiceSupervisor, running
 from forager.settings import Settings

@@ -6,14 +6,7 @@ from enum import StrEnum
 from typing import Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from forager.settings.values import Seconds
 from forager.validation import matches

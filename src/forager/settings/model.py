@@ -33,8 +33,7 @@ class GroundSettings(BaseModel):
         description="Folder for the embedded database, the archive and secrets.",
     )
     database_url: SecretStr | None = Field(
-        default=None,
-        description="PostgreSQL 15 or newer to use instead of the embedded server.",
+        default=None, description="PostgreSQL 15 or newer to use instead of the embedded server."
     )
     database_pool_url: SecretStr | None = Field(
         default=None,
@@ -51,8 +50,7 @@ class GroundSettings(BaseModel):
     log_level: str = Field(
         default="info",
         pattern=matches(
-            "(?i)^(debug|info|warning|error|critical)$",
-            "debug, info, warning, error or critical",
+            "(?i)^(debug|info|warning|error|critical)$", "debug, info, warning, error or critical"
         ),
         description="Minimum level of log lines.",
     )

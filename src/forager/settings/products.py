@@ -34,8 +34,7 @@ class ProductSettings(BaseModel):
         default=3600.0, description="Shortest interval of adaptive scheduling."
     )
     adaptive_max: Seconds = Field(
-        default=30 * 86400.0,
-        description="Longest interval of adaptive scheduling.",
+        default=30 * 86400.0, description="Longest interval of adaptive scheduling."
     )
     scheduler_interval: Seconds = Field(
         default=1.0, description="How often the scheduler looks for tasks that are due."
@@ -48,8 +47,7 @@ class ProductSettings(BaseModel):
         " pages add up to 16 requests.",
     )
     task_stages: Literal["both", "download", "parse"] = Field(
-        default="both",
-        description="Stages of tasks that a worker runs: both, download or parse.",
+        default="both", description="Stages of tasks that a worker runs: both, download or parse."
     )
     task_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a task after its first attempt."
@@ -96,8 +94,7 @@ class ProductSettings(BaseModel):
         description="Fetch tasks through the proxy pool, unless their domain has another setting.",
     )
     parser_modules: Names = Field(
-        default=(),
-        description="Python modules, separated by commas, that register custom parsers.",
+        default=(), description="Python modules, separated by commas, that register custom parsers."
     )
     parser_alert_pages: int = Field(
         default=100,

@@ -37,8 +37,7 @@ Priority = Annotated[
     ),
 ]
 Popularity = Annotated[
-    float,
-    Field(allow_inf_nan=False, description="Breaks ties between tasks: higher runs first."),
+    float, Field(allow_inf_nan=False, description="Breaks ties between tasks: higher runs first.")
 ]
 Render = Annotated[
     RenderMode,

@@ -123,21 +123,14 @@ MISS = replace(WITHHOLD, name="miss", counts_visit=True)
 RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
 WITHDRAW = TaskMove(
     name="withdraw",
-    steps={
-        _S.QUEUED: _S.PENDING,
-        _S.CRAWLING: _S.PENDING,
-        _S.PARSING: _S.DOWNLOADED,
-    },
+    steps={_S.QUEUED: _S.PENDING, _S.CRAWLING: _S.PENDING, _S.PARSING: _S.DOWNLOADED},
     revokes=True,
 )
 # like a job, a task spends a retry on the death of its worker: a page that kills workers must not
 # be retried forever
 RECOVER = replace(RELEASE, name="recover", spends_retry=True, stores_error=True)
 COME_DUE = TaskMove(
-    name="come due",
-    steps={_S.COMPLETED: _S.PENDING},
-    unschedules=True,
-    resets_retries=True,
+    name="come due", steps={_S.COMPLETED: _S.PENDING}, unschedules=True, resets_retries=True
 )
 RECRAWL = TaskMove(
     name="recrawl",

@@ -279,13 +279,5 @@ def short(value: float) -> str:
 
 DRAWINGS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (
-        sparkline,
-        trend_line,
-        line_chart,
-        stacked_bar,
-        mini_bar,
-        bar_series,
-        share_bar,
-    )
+    for each in (sparkline, trend_line, line_chart, stacked_bar, mini_bar, bar_series, share_bar)
 }

@@ -43,10 +43,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(
-        formats.FILTERS,
-        summary=summary_of,
-    )
+    made.filters.update(formats.FILTERS, summary=summary_of)
     made.globals.update(asset=asset, navigation=NAVIGATION, version=__version__, **charts.DRAWINGS)
     return made
 

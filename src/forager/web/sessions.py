@@ -92,8 +92,7 @@ def check_token(request: Request, form: Form, session: WebSession) -> None:
     given = request.headers.get(CSRF_HEADER) or form.text(CSRF_FIELD)
     if not hmac.compare_digest(given.encode(), session.csrf.encode()):
         raise Forbidden(
-            "this form is not from a page of this session",
-            hint="Reload the page and try again.",
+            "this form is not from a page of this session", hint="Reload the page and try again."
         )
 
 

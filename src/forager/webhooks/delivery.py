@@ -12,14 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -216,10 +209,7 @@ class Deliverer:
         is_gone = any(posted.status == GONE for posted in answers)
         async with self._database.transaction() as connection:
             failures = await store.record_answers(
-                connection,
-                receiver.id,
-                failures=len(failed),
-                was_taken=len(failed) < len(answers),
+                connection, receiver.id, failures=len(failed), was_taken=len(failed) < len(answers)
             )
             if is_gone:
                 await store.set_active(connection, receiver.id, False, GONE_REASON)

@@ -43,8 +43,7 @@ class Mailer:
     def __init__(self, settings: Settings) -> None:
         if settings.smtp_url is None or settings.smtp_from is None:
             raise MailUnavailable(
-                "no SMTP server is configured",
-                hint="Set FORAGER_SMTP_URL and FORAGER_SMTP_FROM.",
+                "no SMTP server is configured", hint="Set FORAGER_SMTP_URL and FORAGER_SMTP_FROM."
             )
         self._server = urlsplit(settings.smtp_url.get_secret_value())
         self._from = settings.smtp_from

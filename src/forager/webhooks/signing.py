@@ -35,12 +35,7 @@ def sign(secret: str, body: bytes, timestamp: int) -> str:
 
 
 def verify_signature(
-    secret: str,
-    header: str,
-    body: bytes,
-    tolerance: float = TOLERANCE,
-    *,
-    now: float | None = None,
+    secret: str, header: str, body: bytes, tolerance: float = TOLERANCE, *, now: float | None = None
 ) -> None:
     """Raise InvalidSignature unless the secret signed the body in the last `tolerance` seconds.
 

@@ -52,8 +52,7 @@ async def select_webhook(connection: Connection, webhook_id: int) -> Webhook | N
 
 async def select_receiver(connection: Connection, webhook_id: int) -> Receiver | None:
     return await Rows(connection, Receiver).first(
-        "SELECT id, url, secret, allow_private, failures FROM webhooks WHERE id = %s",
-        (webhook_id,),
+        "SELECT id, url, secret, allow_private, failures FROM webhooks WHERE id = %s", (webhook_id,)
     )
 
 

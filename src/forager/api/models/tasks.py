@@ -10,13 +10,7 @@ from pydantic import AwareDatetime, Field, WithJsonSchema
 from forager.api.actions import as_call
 from forager.extract.text import storable
 from forager.hints import render
-from forager.operations.models import (
-    Every,
-    RequestModel,
-    ResponseModel,
-    example,
-    interval_of,
-)
+from forager.operations.models import Every, RequestModel, ResponseModel, example, interval_of
 from forager.tasks.change_operations import Popularity, Priority, Render, Retries
 from forager.tasks.imports import request_of
 from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest

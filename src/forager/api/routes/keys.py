@@ -10,10 +10,7 @@ from forager.access.operations import Limits
 from forager.api.services import ReaderServices
 from forager.operations.models import ResponseModel
 
-_ABOUT_ME = {
-    "key_id": "ID of the key; null without a key.",
-    "name": "Name of the local user.",
-}
+_ABOUT_ME = {"key_id": "ID of the key; null without a key.", "name": "Name of the local user."}
 
 
 class Me(ResponseModel, row=Caller, about=_ABOUT_ME):

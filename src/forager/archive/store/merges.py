@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from forager.archive.retention import NEVER_MERGED, MovableSegment, SmallSegment
-from forager.archive.store import (
-    IS_REFERRED_TO,
-    MAY_BE_WRITTEN,
-    execute_for_each,
-    referring_tables,
-)
+from forager.archive.store import IS_REFERRED_TO, MAY_BE_WRITTEN, execute_for_each, referring_tables
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
 

@@ -37,10 +37,7 @@ REPORT_SECONDS = 2.0
 # the name of an option at the start of a line of an error message
 _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?(?=:| must )", re.MULTILINE)
 
-Urls = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="URL...", help="Start URLs."),
-]
+Urls = Annotated[list[str] | None, typer.Argument(metavar="URL...", help="Start URLs.")]
 
 WaitForEmbeddings = Annotated[
     bool,

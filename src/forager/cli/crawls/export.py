@@ -14,14 +14,7 @@ from forager.archive.reader import warc_codec
 from forager.archive.warc_record import Codec
 from forager.cli.failures import FAILED, print_error
 from forager.cli.options import Force, option, switch
-from forager.cli.output import (
-    STDOUT,
-    counted,
-    note,
-    note_written,
-    open_output,
-    refuse_terminal,
-)
+from forager.cli.output import STDOUT, counted, note, note_written, open_output, refuse_terminal
 from forager.cli.running import CommandServices, runs
 from forager.cli.steps import Steps
 from forager.crawl.export import CrawlExport, export_job, export_size

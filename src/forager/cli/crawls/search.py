@@ -10,16 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from forager.cli.options import Cursor, option
-from forager.cli.output import (
-    clean,
-    console,
-    counted,
-    note,
-    note_more,
-    say,
-    short_time,
-    write,
-)
+from forager.cli.output import clean, console, counted, note, note_more, say, short_time, write
 from forager.cli.running import CommandServices, answers
 from forager.documents import reading_operations as operations
 from forager.documents.search import SectionKind

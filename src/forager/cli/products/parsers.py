@@ -11,22 +11,8 @@ import typer
 from forager.cli.crawls.parse import fetched_page
 from forager.cli.failures import FAILED
 from forager.cli.operations import commands_of
-from forager.cli.options import (
-    AllowPrivate,
-    AsJson,
-    argument,
-    flags_of,
-    option,
-    switch,
-)
-from forager.cli.output import (
-    counted,
-    note,
-    on_one_line,
-    say,
-    show_json,
-    show_table,
-)
+from forager.cli.options import AllowPrivate, AsJson, argument, flags_of, option, switch
+from forager.cli.output import counted, note, on_one_line, say, show_json, show_table
 from forager.cli.running import CommandServices, answers, with_services
 from forager.errors import InvalidInput, NotFound
 from forager.parsers.backtest import Backtest, VersionReport

@@ -12,15 +12,7 @@ import typer
 
 from forager.cli.model_flags import ModelFlags, moment
 from forager.cli.operations import commands_of
-from forager.cli.options import (
-    Cursor,
-    Force,
-    Limit,
-    Output,
-    Yes,
-    option,
-    switch,
-)
+from forager.cli.options import Cursor, Force, Limit, Output, Yes, option, switch
 from forager.cli.output import (
     STDOUT,
     counted,

@@ -242,9 +242,7 @@ def _show_migration(done: Migration) -> None:
 
 @app.command()
 @answers(
-    _show_migration,
-    document=Migration.as_json,
-    succeeded=lambda migration: not migration.missing,
+    _show_migration, document=Migration.as_json, succeeded=lambda migration: not migration.missing
 )
 async def migrate(
     services: CommandServices,

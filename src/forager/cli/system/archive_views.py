@@ -10,16 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forager.amounts import size_text
-from forager.cli.output import (
-    Columns,
-    clean,
-    counted,
-    duration,
-    note,
-    say,
-    show_facts,
-    write,
-)
+from forager.cli.output import Columns, clean, counted, duration, note, say, show_facts, write
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

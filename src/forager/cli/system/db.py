@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from forager.backup import Copied, Progress
 
 
-app = typer.Typer(
-    help="Database schema, backups and the embedded server.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="Database schema, backups and the embedded server.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Backup folder.")]
 
@@ -113,8 +110,7 @@ def stop(context: typer.Context) -> None:
 
 @app.command()
 def upgrade(
-    context: typer.Context,
-    revision: str = argument("Target version.", default="head"),
+    context: typer.Context, revision: str = argument("Target version.", default="head")
 ) -> None:
     """Upgrade the schema to the version that this Forager needs. Every start does this too."""
     from forager.db import schema

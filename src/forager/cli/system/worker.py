@@ -47,9 +47,7 @@ def worker(
         show_default="FORAGER_DISPATCH",
     ),
     stages: str | None = option(
-        "Stages of tasks that this worker runs.",
-        metavar="both|download|parse",
-        show_default="both",
+        "Stages of tasks that this worker runs.", metavar="both|download|parse", show_default="both"
     ),
     render: bool | None = option(
         "Render pages in a browser (an error without one), or leave that to other workers.",
@@ -76,12 +74,7 @@ def worker(
 
 
 async def run_worker(
-    settings: Settings,
-    *,
-    name: str,
-    jobs: bool = True,
-    tasks: bool = True,
-    api: bool = False,
+    settings: Settings, *, name: str, jobs: bool = True, tasks: bool = True, api: bool = False
 ) -> None:
     """Work until stopped, with the `api` in another process beside the work."""
     from forager.background import background_services

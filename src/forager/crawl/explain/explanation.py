@@ -201,11 +201,7 @@ async def _facts(connection: Connection, record: UrlRecord, key: bytes) -> dict[
 
 
 async def _publication(
-    database: Database,
-    key: bytes,
-    record: UrlRecord | None,
-    job: Job | None,
-    user_id: UUID | None,
+    database: Database, key: bytes, record: UrlRecord | None, job: Job | None, user_id: UUID | None
 ) -> PageVisibility:
     return await database.run(
         page_visibility,

@@ -187,9 +187,7 @@ class BoilerplateLearner:
         return [document.content_hash for _, document in reread]
 
     async def _in_parallel(
-        self,
-        sample: Sequence[SampledPage],
-        read: Callable[[SampledPage], Awaitable[Read | None]],
+        self, sample: Sequence[SampledPage], read: Callable[[SampledPage], Awaitable[Read | None]]
     ) -> list[Read]:
         """Read pages, a few at a time so that not all are in memory; without unreadable ones."""
         found: list[Read | None] = []

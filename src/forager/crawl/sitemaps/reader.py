@@ -38,12 +38,7 @@ class Sitemap:
     """
 
     def __init__(
-        self,
-        url: str,
-        body: bytes,
-        *,
-        max_bytes: int = MAX_BYTES,
-        max_entries: int = MAX_ENTRIES,
+        self, url: str, body: bytes, *, max_bytes: int = MAX_BYTES, max_entries: int = MAX_ENTRIES
     ) -> None:
         self.error: str | None = None
         self._url = url

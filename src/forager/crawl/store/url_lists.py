@@ -64,13 +64,7 @@ def _values(job_id: UUID, wanted: UrlFilter) -> dict[str, Any]:
 
 
 async def select_in_key_order(
-    connection: Connection,
-    job_id: UUID,
-    wanted: UrlFilter,
-    *,
-    after: bytes,
-    scan: int,
-    limit: int,
+    connection: Connection, job_id: UUID, wanted: UrlFilter, *, after: bytes, scan: int, limit: int
 ) -> list[SettledUrl]:
     """Matching URLs among the next `scan` ones after a key."""
     return await Rows(connection, SettledUrl).all(
@@ -272,12 +266,7 @@ async def count_settled(
 
 
 async def select_refs(
-    connection: Connection,
-    job_id: UUID,
-    outcomes: Sequence[str],
-    *,
-    after: bytes,
-    limit: int,
+    connection: Connection, job_id: UUID, outcomes: Sequence[str], *, after: bytes, limit: int
 ) -> list[tuple[bytes, ArchiveRef]]:
     """Keys of URLs and their archived responses, in the order of the keys."""
     return await Made(connection, lambda key, *ref: (key, ArchiveRef(*ref))).all(

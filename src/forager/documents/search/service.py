@@ -233,12 +233,7 @@ class Finder:
         self, query: Query, reading: MatchMode = MatchMode.TYPED, *, share: float = 1.0
     ) -> _Found:
         scopes = await scopes_of(
-            self._connection,
-            query,
-            self._generations,
-            reading,
-            self._request.prefers,
-            self._named,
+            self._connection, query, self._generations, reading, self._request.prefers, self._named
         )
         found, capped = await rank(self._connection, self._request, scopes, share=share)
         return _Found(found, scopes, capped)

@@ -236,9 +236,7 @@ def facets_of(pages: Sequence[Sequence[Candidate]]) -> dict[str, dict[str, int]]
 
 
 async def hits_of(
-    connection: Connection,
-    pages: Sequence[Sequence[Candidate]],
-    generations: Sequence[int],
+    connection: Connection, pages: Sequence[Sequence[Candidate]], generations: Sequence[int]
 ) -> list[Hit]:
     shown = [page[: MAX_SECTIONS + 1] for page in pages]
     keys = [(each.document_id, each.position) for page in shown for each in page]
@@ -253,9 +251,7 @@ async def hits_of(
 
 
 async def _mark(
-    connection: Connection,
-    candidates: Sequence[Candidate],
-    sections: Mapping[Key, FoundSection],
+    connection: Connection, candidates: Sequence[Candidate], sections: Mapping[Key, FoundSection]
 ) -> list[str]:
     """The part of each section that is worth showing, with what matches in it marked."""
     texts = [

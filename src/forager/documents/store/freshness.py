@@ -89,11 +89,7 @@ async def select_results(
 
 
 async def select_scheduled(
-    connection: Connection,
-    user_id: UUID | None,
-    *,
-    after: tuple[datetime, str] | None,
-    limit: int,
+    connection: Connection, user_id: UUID | None, *, after: tuple[datetime, str] | None, limit: int
 ) -> list[tuple[str, datetime]]:
     """Sources with a schedule and the time of their next refresh, the next one first."""
     cursor = await connection.execute(
@@ -106,11 +102,6 @@ async def select_scheduled(
          ORDER BY s.next_refresh_at, s.id
          LIMIT %(limit)s
         """,
-        {
-            "user_id": user_id,
-            "at": after and after[0],
-            "id": after and after[1],
-            "limit": limit,
-        },
+        {"user_id": user_id, "at": after and after[0], "id": after and after[1], "limit": limit},
     )
     return await cursor.fetchall()

@@ -88,8 +88,7 @@ async def select_archived_documents(
 ) -> list[ArchivedDocument]:
     """Published pages of a source by their IDs, with the place of their responses."""
     return await Made(connection, _archived).all(
-        f"{_ARCHIVED} AND s.id = %s AND d.id > %s ORDER BY d.id LIMIT %s",
-        (source_id, after, limit),
+        f"{_ARCHIVED} AND s.id = %s AND d.id > %s ORDER BY d.id LIMIT %s", (source_id, after, limit)
     )
 
 

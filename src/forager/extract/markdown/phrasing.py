@@ -21,12 +21,7 @@ from forager.extract.markdown.headings import is_label, is_sign
 from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
-from forager.extract.urls import (
-    MAX_CACHED_LENGTH,
-    NEEDS_NO_PAGE,
-    PLAIN_SEGMENT,
-    directory_of,
-)
+from forager.extract.urls import MAX_CACHED_LENGTH, NEEDS_NO_PAGE, PLAIN_SEGMENT, directory_of
 
 
 class Phrasing:

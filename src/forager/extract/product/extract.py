@@ -18,12 +18,7 @@ from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
-from forager.extract.product.places import (
-    LearnedPlace,
-    learned_facts,
-    with_place,
-    without_stated,
-)
+from forager.extract.product.places import LearnedPlace, learned_facts, with_place, without_stated
 from forager.extract.product.product import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts

@@ -8,12 +8,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import (
-    LexborDocumentOptions,
-    LexborHTMLParser,
-    LexborNode,
-    SelectolaxError,
-)
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
 from forager.errors import InvalidInput
 from forager.extract.decode import utf8_of
@@ -134,10 +129,7 @@ class ProductPage:
 
 
 def open_page(
-    body: bytes,
-    url: str,
-    content_type: str | None = None,
-    headers: Iterable[tuple[str, str]] = (),
+    body: bytes, url: str, content_type: str | None = None, headers: Iterable[tuple[str, str]] = ()
 ) -> ProductPage:
     """Decode and parse, once. Never fails on a body; only on a URL that cannot be crawled."""
     address = normalize(url)

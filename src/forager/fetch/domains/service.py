@@ -28,13 +28,7 @@ from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotFound
 from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.domains import Domain, store
-from forager.fetch.domains.store import (
-    Cover,
-    check_region,
-    hold_domain,
-    select_first,
-    select_meant,
-)
+from forager.fetch.domains.store import Cover, check_region, hold_domain, select_first, select_meant
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render

@@ -235,8 +235,7 @@ async def update_domain(connection: Connection, name: str, changes: Mapping[str,
     columns = [f"{_SETTABLE[key]} = %({key})s" for key in changes]
     assignments = ", ".join([*columns, "updated_at = now()"])
     return await Tuples(connection).changed(
-        f"UPDATE domains SET {assignments} WHERE domain_name = %(name)s",
-        {**changes, "name": name},
+        f"UPDATE domains SET {assignments} WHERE domain_name = %(name)s", {**changes, "name": name}
     )
 
 

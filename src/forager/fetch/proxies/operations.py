@@ -85,10 +85,7 @@ class Proxy(ResponseModel, row=ProxyRecord, hidden=_NOT_SHOWN, about=_ABOUT_PROX
     cost: Cost | None = Field(description="Cost per request or GB; null: not known.")
 
 
-_ABOUT_COST = {
-    "amount": "Amount of money, as text.",
-    "unit": "Unit of the price.",
-}
+_ABOUT_COST = {"amount": "Amount of money, as text.", "unit": "Unit of the price."}
 
 
 class Cost(ResponseModel, row=ProxyCost, about=_ABOUT_COST):

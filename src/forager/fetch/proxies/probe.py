@@ -95,10 +95,7 @@ class ProxyProber:
 
     def service(self) -> Service:
         return Service(
-            name="proxy probes",
-            every=LOOK_INTERVAL,
-            step=self.run_once,
-            first_within=0.0,
+            name="proxy probes", every=LOOK_INTERVAL, step=self.run_once, first_within=0.0
         )
 
     async def run_once(self) -> list[ProbeResult]:

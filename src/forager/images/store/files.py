@@ -48,8 +48,7 @@ async def select_going_files(connection: Connection) -> list[tuple[bytes, str]]:
 
 async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
     await connection.execute(
-        "DELETE FROM image_files WHERE content_hash = %s AND going_at IS NOT NULL",
-        (content_hash,),
+        "DELETE FROM image_files WHERE content_hash = %s AND going_at IS NOT NULL", (content_hash,)
     )
 
 

@@ -238,14 +238,7 @@ async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
          WHERE f.going_at IS NULL
         RETURNING f.content_hash, f.created_at
         """,
-        (
-            file.content_hash,
-            file.path,
-            file.media_type,
-            file.width,
-            file.height,
-            file.file_size,
-        ),
+        (file.content_hash, file.path, file.media_type, file.width, file.height, file.file_size),
     )
 
 

@@ -82,12 +82,7 @@ async def save_progress(
                checkpoint = excluded.checkpoint,
                updated_at = now()
         """,
-        {
-            "id": job_id,
-            "processed": processed,
-            "pending": pending,
-            "checkpoint": Jsonb(checkpoint),
-        },
+        {"id": job_id, "processed": processed, "pending": pending, "checkpoint": Jsonb(checkpoint)},
     )
     await update_progress(connection, job_id, percentage)
 

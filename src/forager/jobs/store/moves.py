@@ -17,12 +17,7 @@ from forager.db.retention import OldRows
 from forager.db.rows import Rows, Tuples
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import CLAIM, FAIL, RECOVERY, Choice
-from forager.jobs.store.reads import (
-    CHANNEL,
-    COLUMNS,
-    ONLY_FOR_RENDERERS,
-    RENDERER_IS_THERE,
-)
+from forager.jobs.store.reads import CHANNEL, COLUMNS, ONLY_FOR_RENDERERS, RENDERER_IS_THERE
 from forager.outbox.store import enqueue
 
 

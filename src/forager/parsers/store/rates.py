@@ -197,11 +197,7 @@ async def select_version_rates(
 
 
 async def select_parser_rates(
-    connection: Connection,
-    versions: Sequence[tuple[str, str]],
-    *,
-    recent: int,
-    good: Sequence[str],
+    connection: Connection, versions: Sequence[tuple[str, str]], *, recent: int, good: Sequence[str]
 ) -> list[ParserRate]:
     return await Rows(connection, ParserRate).all(
         f"""

@@ -124,12 +124,7 @@ ITEM_COLUMNS = {
 }
 
 
-@items.operation(
-    "list",
-    "GET /items",
-    columns=ITEM_COLUMNS,
-    none="There are no such items.",
-)
+@items.operation("list", "GET /items", columns=ITEM_COLUMNS, none="There are no such items.")
 async def list_items(
     context: Context,
     paging: Paging,

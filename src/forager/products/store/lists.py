@@ -165,10 +165,7 @@ async def delete_unseen(connection: Connection, ids: Sequence[int], since: datet
 
 
 async def _listed(
-    connection: Connection,
-    conditions: LiteralString,
-    order: LiteralString,
-    values: dict[str, Any],
+    connection: Connection, conditions: LiteralString, order: LiteralString, values: dict[str, Any]
 ) -> list[ListedProduct]:
     return await Rows(connection, ListedProduct).all(
         f"""

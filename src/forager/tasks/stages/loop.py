@@ -245,9 +245,7 @@ class StageLoop(ABC, Generic[Result]):
         if lost:
             LEASE_LOSSES.add("task", amount=len(lost))
             log.warning(
-                "results dropped: the tasks were taken away",
-                stage=self._who.stage,
-                tasks=lost[:20],
+                "results dropped: the tasks were taken away", stage=self._who.stage, tasks=lost[:20]
             )
         record(self._who.stage, settled)
         self._stored(mine)

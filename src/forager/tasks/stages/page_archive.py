@@ -10,12 +10,7 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import in_thread
 from forager.archive.warc_record import ResponseRecord, pack
-from forager.archive.writer import (
-    ArchiveWriter,
-    close_segments_of,
-    lock_segments,
-    record_growth,
-)
+from forager.archive.writer import ArchiveWriter, close_segments_of, lock_segments, record_growth
 from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values

@@ -126,11 +126,7 @@ class ParseStage(StageLoop[ReadTask]):
         await hints.end_claim(named, has_room=self._has_room())
 
     async def _claim_downloaded(
-        self,
-        among: Sequence[int] | None,
-        *,
-        besides: Sequence[int] = (),
-        limit: int | None = None,
+        self, among: Sequence[int] | None, *, besides: Sequence[int] = (), limit: int | None = None
     ) -> set[int]:
         """Claim `among` these, or any that others have left; returns their ids."""
         if among == []:

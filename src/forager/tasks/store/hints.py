@@ -71,12 +71,7 @@ async def select_queued(
            AND d.is_active AND d.task_hold IS NULL AND {IN_REGION} AND {HAS_PROXY}
            AND (%(renders)s OR NOT {WANTS_BROWSER})
         """,
-        {
-            "ids": list(task_ids),
-            "region": region,
-            "task_proxies": task_proxies,
-            "renders": renders,
-        },
+        {"ids": list(task_ids), "region": region, "task_proxies": task_proxies, "renders": renders},
     )
 
 

@@ -111,10 +111,7 @@ class TaskSupervisor:
                 return
             well = time.monotonic() - worker.started >= WELL_AFTER
             self._quick_deaths = 0 if well else self._quick_deaths
-            log.warning(
-                "task worker died, another one is started",
-                reason=worker.how_it_ended(),
-            )
+            log.warning("task worker died, another one is started", reason=worker.how_it_ended())
             await self._recover(worker)
         self._quick_deaths += 1
         delay = backoff(self._quick_deaths, FIRST_DELAY, LONGEST_DELAY)

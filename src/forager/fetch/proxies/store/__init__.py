@@ -119,12 +119,7 @@ async def pick(
     """The least recently used proxy; unless `shared`, one that no other process has picked."""
     return await Rows(connection, EncryptedProxy).first(
         f"{_SEEN}, {_ANY if shared else _UNPICKED} {_USE}",
-        {
-            "names": list(names),
-            "exclude": list(exclude),
-            "private": private,
-            "region": region,
-        },
+        {"names": list(names), "exclude": list(exclude), "private": private, "region": region},
     )
 
 

@@ -161,7 +161,5 @@ async def select_usage_sums(
 
 
 OLD_USAGE = OldRows(
-    "proxy_usage",
-    "t.day < (now() AT TIME ZONE 'UTC')::date - %(days)s::float8::int",
-    "t.day",
+    "proxy_usage", "t.day < (now() AT TIME ZONE 'UTC')::date - %(days)s::float8::int", "t.day"
 )
