@@ -94,6 +94,23 @@ def test_a_version_is_compared_tried_rolled_out_and_back(kiosk: None) -> None:
     assert forager("rollback", "kiosk").code == 4
 
 
+def test_a_first_version_is_tried_beside_the_generic_extraction(kiosk: None) -> None:
+    listed = forager("list").out
+    assert "canary 100%" in listed
+    assert "to use it: forager parsers rollout kiosk 10" in " ".join(listed.split())
+    assert forager("rollout", "kiosk", "generic", "--json").json["active_version"] == "generic"
+
+
+def test_histories_are_corrected_after_a_preview(kiosk: None) -> None:
+    forager("rollout", "kiosk", "1")
+    shown = forager("apply", "kiosk", "--version", "2")
+    assert shown.code == 0
+    assert "kiosk 2 read 0 pages of 0 products." in shown.err
+    refused = forager("apply", "kiosk", "--version", "2", "--rewrite-history", "--yes")
+    assert refused.code == 0  # there is nothing to correct
+    assert forager("apply", "kiosk", "--json").json["written"] is False
+
+
 def test_a_backtest_without_pages_says_so() -> None:
     done = forager("backtest", "kiosk", "--version", "2", "--against", "1")
     assert done.code == 0

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from forager.archive import store
@@ -50,6 +51,7 @@ class Kiosk:
     settings: Settings
     host: str = "kiosk.example"
     task_ids: list[int] = field(default_factory=list)
+    _visits: Iterator[int] = field(default_factory=lambda: count(1))
 
     def url(self, number: int) -> str:
         return f"http://{self.host}/item/{number}"
@@ -78,6 +80,23 @@ class Kiosk:
                 row = await cursor.fetchone()
                 assert row is not None
                 self.task_ids.append(row[0])
+
+    async def revisit(self, task_id: int, number: int, body: bytes) -> None:
+        """Archive another page of a task, as its next visit does."""
+        storage = archive_options(self.settings).open()
+        writer = ArchiveWriter(storage, "revisit", next(self._visits), self._register)
+        [ref] = await writer.write([pack(self._record(number, body))])
+        await writer.close()
+        async with self.database.connection() as connection:
+            await connection.execute(
+                """
+                UPDATE crawl_tasks
+                   SET status = 'downloaded', segment = %s, segment_offset = %s,
+                       segment_length = %s, updated_at = 'yesterday'
+                 WHERE id = %s
+                """,
+                (ref.segment, ref.offset, ref.length, task_id),
+            )
 
     def _record(self, number: int, body: bytes) -> ResponseRecord:
         headers = [("Content-Type", "text/html; charset=utf-8")]

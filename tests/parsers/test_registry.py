@@ -13,7 +13,7 @@ from forager.errors import InvalidInput, NotFound
 from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.product import Availability
 from forager.parsers.parser import ABSENT, SiteParser
-from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, UrlPattern, newest, version_key
+from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, UrlPattern, version_key
 from forager.parsers.registry import (
     PrintsToStderr,
     all_parsers,
@@ -68,7 +68,7 @@ def test_what_is_no_pattern_is_refused(pattern: str) -> None:
 
 def test_versions_are_ordered_by_their_numbers() -> None:
     assert sorted(["1.10", "2", "1", "1.9"], key=version_key) == ["1", "1.9", "1.10", "2"]
-    assert newest(["9", "10", "9.9"]) == "10"
+    assert max(["9", "10", "9.9"], key=version_key) == "10"
     for wrong in ("", "v1", "1.", "1.x", "1-2", "1" * 20):
         with pytest.raises(InvalidInput):
             version_key(wrong)

@@ -84,7 +84,7 @@ async def test_a_rollout_names_the_workers_that_cannot_follow(database: Database
 
 async def test_steps_forward_and_back(database: Database) -> None:
     first = await roll_out(database, SETTINGS, "kiosk", "1")
-    assert (first.active_version, first.previous_version) == ("1", "10")
+    assert (first.active_version, first.previous_version) == ("1", "generic")
     trial = await roll_out(database, SETTINGS, "kiosk", "2", canary=0.25)
     assert (trial.active_version, trial.canary_version, trial.canary_share) == ("1", "2", 0.25)
     ended = await roll_back(database, "kiosk")
@@ -106,11 +106,29 @@ async def test_rolling_out_what_is_tried_ends_the_trial(database: Database) -> N
     assert (done.active_version, done.previous_version, done.canary_version) == ("2", "1", None)
 
 
-async def test_a_first_trial_of_the_newest_runs_beside_the_one_before_it(
-    database: Database,
-) -> None:
-    trial = await roll_out(database, SETTINGS, "kiosk", "10", canary=1.0)
-    assert (trial.active_version, trial.canary_version) == ("2", "10")
+async def test_a_first_version_runs_as_a_canary_until_a_user_decides(database: Database) -> None:
+    """The generic extraction stays active; parsers that are part of Forager are."""
+    plan = await Rollouts().current(database)
+    assert plan.versions_for(1) == ({"amazon": "1", "kiosk": "bypassed"}, {"kiosk": "10"})
+    found = await overview(database, SETTINGS)
+    [first] = [each for each in found.parsers if each.is_first]
+    assert (first.name, first.version, first.state) == ("kiosk", "10", "canary")
+    assert (
+        "tried beside the generic extraction: kiosk 10"
+        in (await check_parsers(database, SETTINGS)).message
+    )
+    done = await roll_out(database, SETTINGS, "kiosk", "10")
+    assert (done.active_version, done.canary_version) == ("10", None)
+    back = await roll_back(database, "kiosk")
+    assert back.is_generic
+    assert (await load_plan(database)).versions_for(1)[0]["kiosk"] == "bypassed"
+
+
+async def test_the_use_of_a_parser_is_ended(database: Database) -> None:
+    await roll_out(database, SETTINGS, "kiosk", "2")
+    done = await roll_out(database, SETTINGS, "kiosk", "generic")
+    assert (done.active_version, done.previous_version) == ("generic", "2")
+    assert (await roll_back(database, "kiosk")).active_version == "2"
 
 
 async def test_what_cannot_be_rolled_out(database: Database) -> None:
@@ -123,7 +141,7 @@ async def test_what_cannot_be_rolled_out(database: Database) -> None:
     await roll_out(database, SETTINGS, "kiosk", "2")
     with pytest.raises(InvalidInput, match="nothing to try"):
         await roll_out(database, SETTINGS, "kiosk", "2", canary=0.1)
-    with pytest.raises(NotAllowed, match="in version 1 only"):
+    with pytest.raises(InvalidInput, match="nothing to try"):
         await roll_out(database, SETTINGS, "amazon", "1", canary=0.1)
 
 
@@ -136,6 +154,7 @@ async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) 
 
 
 async def test_running_workers_follow(database: Database) -> None:
+    await roll_out(database, SETTINGS, "kiosk", "10")
     cached, fresh = Rollouts(refresh=3600), Rollouts(refresh=0)
     assert await kiosk_of(cached, database) == "10"
     await roll_out(database, SETTINGS, "kiosk", "1")

@@ -35,6 +35,7 @@ from forager.products.audit import audit_catalog
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.holds import Holds
+from forager.tasks.rereading import ArchiveReread, reread_archive
 from forager.tasks.service import Tasks, TaskStats
 from forager.webhooks.service import Webhooks
 
@@ -180,6 +181,12 @@ class Services:
         work = backtest(self.database, self.settings, name, **how)
         hint = "Give a smaller limit or a domain."
         return await _limited(BACKTESTS, BACKTEST_SECONDS, work, "backtest", hint)
+
+    async def reread(self, name: str, **how: Any) -> ArchiveReread:
+        """Read the archived pages of a parser again; each product is corrected on its own."""
+        work = reread_archive(self.database, self.settings, name, **how)
+        hint = "Give a domain; `forager parsers apply` has no time limit."
+        return await _limited(BACKTESTS, BACKTEST_SECONDS, work, "rereading", hint)
 
     async def audit(self) -> Report:
         """Check the catalog for contradictory or stale data."""

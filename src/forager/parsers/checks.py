@@ -71,4 +71,7 @@ async def check_parsers(database: Database, settings: Settings) -> Result:
             "Install the version there and restart the worker.",
             found=lacking,
         )
-    return message
+    tried = [f"{each.name} {each.version}" for each in found.parsers if each.is_first]
+    return (
+        f"{message}; tried beside the generic extraction: {', '.join(tried)}" if tried else message
+    )

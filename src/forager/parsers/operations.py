@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -48,6 +49,7 @@ _ABOUT_PARSER = {
     "recent_pages": "Pages among the last 100.",
     "patterns": "URL patterns of the parser.",
     "origin": "Where the parser comes from.",
+    "is_first": "Whether it is tried beside the generic extraction, whose values are stored.",
 }
 
 
@@ -188,6 +190,37 @@ class BacktestReport(ResponseModel):
     fields: dict[str, BacktestField] = Field(description="Results by field.")
 
 
+class HistoryChange(ResponseModel, thing="page"):
+    """How the price history of a product changes."""
+
+    product_id: int
+    url: str
+    removed: int = Field(description="Entries of the history that are removed.")
+    added: int = Field(description="Entries that are added.")
+    old_price: Decimal | None = Field(description="The stored price.")
+    price: Decimal | None = Field(description="The corrected price.")
+    old_lowest: Decimal | None = Field(description="The lowest price of the stored history.")
+    lowest: Decimal | None = Field(description="The lowest price of the corrected history.")
+    old_highest: Decimal | None = Field(description="The highest price of the stored history.")
+    highest: Decimal | None = Field(description="The highest price of the corrected history.")
+
+
+class RereadingReport(ResponseModel):
+    """What a version changes in price histories."""
+
+    parser: str
+    version: str
+    written: bool = Field(description="Whether the changes were stored; otherwise a preview.")
+    products: int = Field(description="Products with archived pages of the parser.")
+    pages: int = Field(description="Pages that were read again.")
+    unreadable: int = Field(description="Pages that are no longer in the archive.")
+    corrected: int = Field(description="Products whose history changes.")
+    removed: int = Field(description="Entries of histories that are removed.")
+    added: int = Field(description="Entries that are added.")
+    repriced: int = Field(description="Products whose current price changes.")
+    examples: list[HistoryChange] = Field(description="Examples of corrected histories.")
+
+
 def _percent(rate: float | None) -> str:
     return "" if rate is None else f"{rate:.1%}"
 
@@ -220,13 +253,18 @@ RATE_COLUMNS: Columns = {
 
 
 def _problems(found: Any) -> str:
-    """Plug-ins that cannot be loaded, and workers that lack a version."""
+    """Plug-ins that cannot be loaded, workers that lack a version, and first versions."""
     lines = [f"{plugin.origin} was skipped: {plugin.reason}" for plugin in found.broken]
     for each in found.items:
         if each.missing_on:
             workers = counted(len(each.missing_on), "worker")
             named = ", ".join(each.missing_on[:5])
             lines.append(f"{each.name} {each.version} is not installed on {workers}: {named}")
+        if each.is_first:
+            lines.append(
+                f"{each.name} {each.version} is tried beside the generic extraction, whose values"
+                f" are stored; to use it: forager parsers rollout {each.name} {each.version}"
+            )
     return "\n".join(lines)
 
 
@@ -258,7 +296,7 @@ async def rates(
 async def rollout(context: Context, name: Name, order: RolloutOrder) -> Rollout:
     """Activate a version; with a canary share, run it on a part of the tasks first.
 
-    Workers apply it within seconds.
+    Workers apply it within seconds. The version `generic` ends the use of the parser.
     """
     load_parsers(context.settings.parser_modules)
     done = await rollouts.roll_out(
@@ -275,3 +313,4 @@ async def rollback(context: Context, name: Name) -> Rollout:
 
 
 parsers.by_hand("backtest", "POST /parsers/{name}/backtest", button="Compare")
+parsers.by_hand("apply", "POST /parsers/{name}/apply")

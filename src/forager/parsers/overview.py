@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from forager.db.database import Database
+from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.plugins import BrokenPlugin
 from forager.parsers.rates import ParserRate, parser_rates, share
 from forager.parsers.registry import ParserVersion, all_parsers, load_parsers
@@ -30,6 +31,8 @@ class ParserLine:
     week_rate: float | None
     # running workers that should use this version and do not have it
     missing_on: tuple[str, ...] = ()
+    # it is tried beside the generic extraction, whose values count
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ async def overview(database: Database, settings: Settings) -> ParserOverview:
     wanted = [
         (each.name, each.version)
         for each in lines
-        if each.name in plan.rollouts and each.state != IDLE
+        if each.name in plan.rollouts
+        and plan.rollouts[each.name].updated_at is not None
+        and each.state != IDLE
     ]
     missing = await workers_without(database, settings, wanted)
     return ParserOverview(
@@ -63,13 +68,14 @@ def _missing(plan: RolloutPlan, installed: list[ParserVersion]) -> list[ParserVe
         (rollout.parser, version)
         for rollout in plan.rollouts.values()
         for version in (rollout.active_version, rollout.canary_version)
-        if version is not None
+        if version not in (None, GENERIC_NAME)
     ]
     return [ParserVersion(*each, (), "") for each in wanted if each not in known]
 
 
 def _line(each: ParserVersion, plan: RolloutPlan, rate: ParserRate) -> ParserLine:
     state, canary_share = _state(each, plan)
+    rollout = plan.rollouts.get(each.name)
     return ParserLine(
         name=each.name,
         version=each.version,
@@ -81,6 +87,7 @@ def _line(each: ParserVersion, plan: RolloutPlan, rate: ParserRate) -> ParserLin
         recent_rate=share(rate.recent_good, rate.recent_pages),
         week_pages=rate.week_pages,
         week_rate=share(rate.week_good, rate.week_pages),
+        is_first=state == CANARY and rollout is not None and rollout.is_generic,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from forager.errors import InvalidInput
@@ -91,10 +90,6 @@ def version_key(version: object) -> tuple[int, ...]:
             f"{version!r} is not a version of a parser", hint="Write numbers and dots: 1, 1.2"
         )
     return tuple(int(part) for part in version.split("."))
-
-
-def newest(versions: Iterable[str]) -> str:
-    return max(versions, key=version_key)
 
 
 GENERIC_NAME = "generic"

@@ -175,6 +175,12 @@ def find(name: str, version: str | None = None) -> str:
     return version or versions[-1]
 
 
+def is_included(name: str) -> bool:
+    """Whether a parser is part of Forager."""
+    plugins = registry().plugins.get(name, {})
+    return any(each.parser.__module__.startswith("forager.") for each in plugins.values())
+
+
 def chosen_parser(url: str, versions: Mapping[str, str] | None = None) -> str:
     return registry().chosen(url, versions)
 

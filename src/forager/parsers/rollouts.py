@@ -11,8 +11,8 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, action
 from forager.jobs.workers import select_without_parsers
-from forager.parsers.pattern import newest
-from forager.parsers.registry import find, registry
+from forager.parsers.pattern import GENERIC_NAME
+from forager.parsers.registry import BYPASSED, find, is_included, registry
 from forager.parsers.store import rollouts as store
 from forager.parsers.store.rollouts import Rollout
 from forager.settings import Settings
@@ -25,9 +25,10 @@ REFRESH_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """All rollout decisions. A parser without one runs in its newest installed version.
+    """All rollout decisions; the version of one may be `generic`: its pages are read generically.
 
-    So does one whose version is not installed here. A canary runs only where it is installed.
+    A parser whose version is not installed here runs in its newest installed one. A canary runs
+    only where it is installed.
     """
 
     rollouts: Mapping[str, Rollout] = field(default_factory=dict)
@@ -39,9 +40,9 @@ class RolloutPlan:
         reading. Whether a task is in a trial depends on nothing but its number.
         """
         active = {
-            name: rollout.active_version
+            name: BYPASSED if rollout.is_generic else rollout.active_version
             for name, rollout in self.rollouts.items()
-            if rollout.active_version in registry().versions(name)
+            if rollout.is_generic or rollout.active_version in registry().versions(name)
         }
         canary = {
             name: rollout.canary_version
@@ -56,17 +57,23 @@ class RolloutPlan:
         """The active version; None for an unknown parser."""
         versions = registry().versions(parser)
         decided = self.rollouts.get(parser)
-        if decided is not None and (decided.active_version in versions or not versions):
+        if decided is not None and (
+            decided.is_generic or decided.active_version in versions or not versions
+        ):
             return decided.active_version
         return versions[-1] if versions else None
 
-    def undecided(self) -> dict[str, str]:
-        """Installed parsers without a decision, with their newest version."""
-        return {
-            name: registry().versions(name)[-1]
-            for name in registry().plugins
-            if name not in self.rollouts
-        }
+
+def first_rollout(parser: str) -> Rollout:
+    """What happens to an installed parser until a user decides.
+
+    A first version runs as a canary on all its pages, and the generic extraction stays active;
+    parsers that are part of Forager are active.
+    """
+    version = find(parser)
+    if is_included(parser):
+        return Rollout(parser, version)
+    return Rollout(parser, GENERIC_NAME, canary_version=version, canary_share=1.0)
 
 
 def _is_in_share(rollout: Rollout, task_id: int) -> bool:
@@ -94,15 +101,17 @@ class Rollouts:
     async def _load(self, database: Database) -> RolloutPlan:
         """Load the plan, and pin undecided versions: installing a newer one changes nothing."""
         plan = await load_plan(database)
-        if undecided := plan.undecided():
+        if undecided := [each for each in plan.rollouts.values() if each.updated_at is None]:
             await database.run(store.pin_versions, undecided)
             plan = await load_plan(database)
         return plan
 
 
 async def load_plan(database: Database) -> RolloutPlan:
+    """The decisions; for parsers without one, what their workers will decide."""
+    first = {name: first_rollout(name) for name in registry().plugins}
     rows = await database.run(store.select_rollouts)
-    return RolloutPlan({row.parser: row for row in rows})
+    return RolloutPlan({**first, **{row.parser: row for row in rows}})
 
 
 async def list_bypassed(database: Database) -> list[tuple[str, str]]:
@@ -129,8 +138,11 @@ async def roll_out(
     *,
     canary: float | None = None,
 ) -> Rollout:
-    """Activate a version; or, with a share, run it as a canary beside the active one."""
-    find(parser, version)
+    """Activate a version; or, with a share, run it as a canary beside the active one.
+
+    The version `generic` ends the use of a parser.
+    """
+    find(parser, None if version == GENERIC_NAME and canary is None else version)
     if canary is not None and not 0 < canary <= 1:
         raise InvalidInput(
             f"{canary:g} is not a share of the tasks", hint="More than 0 %, at most 100 %."
@@ -138,48 +150,40 @@ async def roll_out(
     async with database.transaction() as connection:
         known = await store.lock_rollout(connection, parser)
         wanted = (
-            _made_active(known, parser, version)
+            _made_active(known or first_rollout(parser), version)
             if canary is None
-            else _tried(known, parser, version, canary)
+            else _tried(known or first_rollout(parser), version, canary)
         )
         done = await store.put_rollout(connection, wanted)
+    if version == GENERIC_NAME:
+        return done
     missing = await workers_without(database, settings, [(parser, version)])
     return replace(done, missing_on=missing.get((parser, version), ()))
 
 
-def _made_active(known: Rollout | None, parser: str, version: str) -> Rollout:
-    before = known.active_version if known else find(parser)
+def _made_active(known: Rollout, version: str) -> Rollout:
+    before = known.active_version
     if before == version:
         # repeating a decision must not lose the previous version
-        return Rollout(parser, version, known.previous_version if known else None)
-    return Rollout(parser, version, previous_version=before)
+        return Rollout(known.parser, version, known.previous_version)
+    return Rollout(known.parser, version, previous_version=before)
 
 
-def _tried(known: Rollout | None, parser: str, version: str, share: float) -> Rollout:
-    active = known or Rollout(parser, _newest_other(parser, version))
-    if active.active_version == version:
+def _tried(known: Rollout, version: str, share: float) -> Rollout:
+    if known.active_version == version:
         raise InvalidInput(
-            f"parser {parser} runs in version {version} already: there is nothing to try",
-            hint=f"Try another one, or roll out the old one first. {_installed(parser)}",
+            f"parser {known.parser} runs in version {version} already: there is nothing to try",
+            hint=f"Try another one, or roll out the old one first. {_installed(known.parser)}",
         )
-    return replace(active, canary_version=version, canary_share=share)
-
-
-def _newest_other(parser: str, version: str) -> str:
-    """The version that was active until a new one was installed."""
-    others = [each for each in registry().versions(parser) if each != version]
-    if not others:
-        raise NotAllowed(
-            f"parser {parser} is installed in version {version} only",
-            hint="A trial compares two versions: keep the old class beside the new one.",
-        )
-    return newest(others)
+    return replace(known, canary_version=version, canary_share=share)
 
 
 async def roll_back(database: Database, parser: str) -> Rollout:
     """Undo the last step: end the canary, or return to the previous version."""
     async with database.transaction() as connection:
         known = await store.lock_rollout(connection, parser)
+        if known is None and parser in registry().plugins:
+            known = first_rollout(parser)
         if known is None or (known.canary_version is None and known.previous_version is None):
             raise NotAllowed(
                 f"there is nothing to roll back for parser {parser!r}",
@@ -203,8 +207,9 @@ def _undone(known: Rollout) -> Rollout:
     if known.canary_version is not None:
         return replace(known, canary_version=None, canary_share=None)
     assert known.previous_version is not None
-    # workers would replace a missing version by the newest, which is to be rolled back
-    find(known.parser, known.previous_version)
+    if known.previous_version != GENERIC_NAME:
+        # workers would replace a missing version by the newest, which is to be rolled back
+        find(known.parser, known.previous_version)
     return Rollout(known.parser, known.previous_version)
 
 

@@ -11,19 +11,20 @@ import typer
 from forager.cli.crawls.parse import fetched_page
 from forager.cli.failures import FAILED
 from forager.cli.operations import commands_of
-from forager.cli.options import AllowPrivate, AsJson, argument, flags_of, option, switch
+from forager.cli.options import AllowPrivate, AsJson, Yes, argument, flags_of, option, switch
 from forager.cli.output import counted, note, on_one_line, say, show_json, show_table
-from forager.cli.running import CommandServices, answers, with_services
+from forager.cli.running import CommandServices, answers, confirm, with_services
 from forager.errors import InvalidInput, NotFound
 from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.backtest import backtest as run_backtest
 from forager.parsers.fixtures import Difference, Fixture, check_fixture, find_fixtures, read_page
-from forager.parsers.operations import BacktestReport, parsers
+from forager.parsers.operations import BacktestReport, RereadingReport, parsers
 from forager.parsers.page_cache import CachedPage, page_of
 from forager.parsers.registry import load_parsers
 from forager.parsers.scaffold import Scaffold, write_parser
 from forager.settings import Settings
 from forager.tasks.archived_page import archived_page
+from forager.tasks.rereading import ArchiveReread, reread_archive
 
 app = commands_of(parsers)
 
@@ -135,6 +136,72 @@ async def backtest(
             domain=domain,
             history=history,
             limit=limit,
+            progress=steps.show,
+        )
+
+
+def show_rereading(report: ArchiveReread) -> None:
+    show_table(
+        "URL…, REMOVED>, ADDED>, PRICE>, NOW>, LOWEST>, NOW >, HIGHEST>, NOW  >",
+        [
+            (e.url, e.removed, e.added, e.old_price, e.price, e.old_lowest, e.lowest,
+             e.old_highest, e.highest)
+            for e in report.examples
+        ],
+    )  # fmt: skip
+    verb = "changed" if report.written else "would change"
+    note(
+        f"{report.parser} {report.version} read {counted(report.pages, 'page')} of"
+        f" {counted(report.products, 'product')}. It {verb} the history of {report.corrected:,}"
+        f" (entries: {report.removed:,} removed, {report.added:,} added), and"
+        f" {counted(report.repriced, 'current price')}."
+    )
+    if report.unreadable:
+        note(f"{counted(report.unreadable, 'page')} could not be read from the archive.")
+
+
+@app.command()
+@answers(show_rereading, document=lambda report: RereadingReport.of(report).model_dump(mode="json"))
+async def apply(
+    services: CommandServices,
+    name: Name,
+    version: str | None = option("The version that reads.", show_default="the active one"),
+    domain: str | None = option("Only pages of this domain."),
+    rewrite_history: bool = switch(
+        "Store the corrections; without it, show them only.", "--rewrite-history"
+    ),
+    yes: Yes = False,
+) -> object:
+    """Read archived pages again with a version and correct price histories.
+
+    Without --rewrite-history, shows the changes of histories, lowest and highest prices, and stores
+    nothing. Nothing is fetched, and no alert is triggered.
+    """
+    if rewrite_history:
+        preview = await _reread(services, name, version, domain)
+        if not preview.corrected:
+            return preview
+        show_rereading(preview)
+        confirm(f"Correct the history of {counted(preview.corrected, 'product')}?", yes=yes)
+    return await _reread(services, name, version, domain, write=rewrite_history)
+
+
+async def _reread(
+    services: CommandServices,
+    name: str,
+    version: str | None,
+    domain: str | None,
+    *,
+    write: bool = False,
+) -> ArchiveReread:
+    with services.steps("pages") as steps:
+        return await reread_archive(
+            services.database,
+            services.settings,
+            name,
+            version=version,
+            domain=domain,
+            write=write,
             progress=steps.show,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
@@ -10,7 +10,8 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples
+from forager.db.rows import RowArrays, Rows, Tuples
+from forager.parsers.pattern import GENERIC_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,19 @@ class Rollout:
     # running workers that lack the canary, or otherwise the active version
     missing_on: tuple[str, ...] = ()
 
+    @property
+    def is_generic(self) -> bool:
+        """Whether the generic extraction reads the pages of this parser."""
+        return self.active_version == GENERIC_NAME
 
+
+_FIRST = RowArrays(
+    "f",
+    parser="text",
+    active_version="text",
+    canary_version="text",
+    canary_share="double precision",
+)
 _COLUMNS: LiteralString = """
     parser, active_version, previous_version, canary_version, canary_share, updated_at
 """
@@ -58,15 +71,15 @@ async def select_bypassed(connection: Connection) -> list[tuple[str, str]]:
     )
 
 
-async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> None:
-    """Set the active versions of parsers without a decision."""
+async def pin_versions(connection: Connection, rollouts: Sequence[Rollout]) -> None:
+    """Store first decisions; one that was made meanwhile stays."""
     await connection.execute(
-        """
-        INSERT INTO parser_rollouts (parser, active_version)
-        SELECT * FROM unnest(%s::text[], %s::text[])
+        f"""
+        INSERT INTO parser_rollouts (parser, active_version, canary_version, canary_share)
+        SELECT parser, active_version, canary_version, canary_share FROM {_FIRST}
             ON CONFLICT (parser) DO NOTHING
         """,
-        (list(versions), list(versions.values())),
+        _FIRST.values(rollouts),
     )
 
 

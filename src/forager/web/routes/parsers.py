@@ -12,7 +12,7 @@ from forager.parsers.backtest import Backtest
 from forager.parsers.overview import overview
 from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
-from forager.parsers.rollouts import load_plan, roll_back, roll_out
+from forager.parsers.rollouts import Rollout, load_plan, roll_back, roll_out
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, WebPage, action, attempt, cached, new_router, page
 from forager.web.visit import AdminVisit, ReaderVisit, WebVisit
@@ -51,7 +51,7 @@ async def rollout(visit: AdminVisit, form: Submitted, name: Name) -> Done:
     if done.canary_version is not None:
         text = f"Version {done.canary_version} of {name} runs as a canary."
     else:
-        text = f"Version {done.active_version} of {name} is now active."
+        text = _active_text(name, done)
     if done.missing_on:
         text += f" Not installed on: {', '.join(done.missing_on[:5])}."
     return Done(text, to="/parsers")
@@ -61,7 +61,13 @@ async def rollout(visit: AdminVisit, form: Submitted, name: Name) -> Done:
 async def rollback(visit: AdminVisit, form: Submitted, name: Name) -> Done:
     load_parsers(visit.settings.parser_modules)
     done = await roll_back(visit.database, name)
-    return Done(f"{name} runs version {done.active_version} again.", to="/parsers")
+    return Done(_active_text(name, done), to="/parsers")
+
+
+def _active_text(name: str, done: Rollout) -> str:
+    if done.is_generic:
+        return f"Pages of {name} are read by the generic extraction now."
+    return f"Version {done.active_version} of {name} is now active."
 
 
 @action(router, "/parsers/backtest")
