@@ -18,7 +18,7 @@ from forager.images.files import image_path, open_image_files
 from forager.outbox.store import record_responses
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import roll_out
-from forager.products.alerts import AlertKind, NewAlert, add_alert
+from forager.products.alerts.rules import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.webhooks.posting import Posted

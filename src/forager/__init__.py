@@ -20,7 +20,7 @@ _PUBLIC = {
     "forager.jobs.supervisor": "Supervisor",
     "forager.library": "AsyncForager Forager open open_async",
     "forager.parsers.parser": "ABSENT Absent SiteParser",
-    "forager.products.alerts": "AlertKind NewAlert",
+    "forager.products.alerts.rules": "AlertKind NewAlert",
     "forager.settings": "load_settings",
     "forager.webhooks.signing": "InvalidSignature verify_signature",
 }

@@ -22,8 +22,8 @@ from forager.library import open_async as open_async
 from forager.parsers.parser import ABSENT as ABSENT
 from forager.parsers.parser import Absent as Absent
 from forager.parsers.parser import SiteParser as SiteParser
-from forager.products.alerts import AlertKind as AlertKind
-from forager.products.alerts import NewAlert as NewAlert
+from forager.products.alerts.rules import AlertKind as AlertKind
+from forager.products.alerts.rules import NewAlert as NewAlert
 from forager.settings import load_settings as load_settings
 from forager.webhooks.signing import InvalidSignature as InvalidSignature
 from forager.webhooks.signing import verify_signature as verify_signature

@@ -35,7 +35,7 @@ from forager.jobs.queue import Queue
 from forager.library_sources import SourceCalls
 from forager.logs import configure_logs
 from forager.operations.operation import Context
-from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
+from forager.products.alerts.rules import NewAlert, add_alert, delete_alert, list_alerts
 from forager.products.filters import Filters, PriceDirection, PriceMeasure
 from forager.products.offers import ShopOffer, compare_offers
 from forager.products.price_history import PriceEntry, PriceMove, largest_changes, price_history

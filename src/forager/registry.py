@@ -18,7 +18,7 @@ from forager.hints import unknown_name
 from forager.jobs.worker_operations import worker_list
 from forager.operations.operation import Group, HandWritten, Operation
 from forager.parsers.operations import parsers
-from forager.products.alert_operations import alerts
+from forager.products.alerts.operations import alerts
 from forager.products.items.operations import items
 from forager.tasks.change_operations import tasks
 from forager.tasks.letter_operations import dead_letters

@@ -15,7 +15,7 @@ from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.jobs.queue import Queue
-from forager.products.alerts import AlertKind, NewAlert, add_alert
+from forager.products.alerts.rules import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.webhooks.service import NewWebhook, Webhooks

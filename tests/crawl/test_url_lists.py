@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from forager.crawl import url_lists
+from forager.crawl.results import url_lists
+from forager.crawl.results.url_lists import UrlFilter, list_pending, list_settled
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
-from forager.crawl.url_lists import UrlFilter, list_pending, list_settled
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.jobs.job import NewJob

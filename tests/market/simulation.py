@@ -19,7 +19,7 @@ from pathlib import Path
 
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
-from forager.products.alerts import AlertKind, NewAlert, add_alert
+from forager.products.alerts.rules import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.services.supervisor import running
 from forager.settings import Settings

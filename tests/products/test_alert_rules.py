@@ -10,8 +10,8 @@ import pytest
 from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.product.product import Availability
-from forager.products.alert_preview import preview_alert
-from forager.products.alerts import AlertKind, NewAlert, change_alert, list_alerts
+from forager.products.alerts.preview import preview_alert
+from forager.products.alerts.rules import AlertKind, NewAlert, change_alert, list_alerts
 from forager.products.items.own_prices import import_own_prices
 from forager.settings import Settings
 from products.product_shop import Shop, lamp

@@ -10,7 +10,7 @@ import pytest
 from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.product.product import Availability, Product, Variant
-from forager.products.alerts import AlertKind, NewAlert, add_alert, delete_alert, list_alerts
+from forager.products.alerts.rules import AlertKind, NewAlert, add_alert, delete_alert, list_alerts
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from products.test_writer import Cancelled, write_and_cancel

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from forager.db.database import Database
-from forager.products.alerts import AlertKind, NewAlert, add_alert
+from forager.products.alerts.rules import AlertKind, NewAlert, add_alert
 from forager.products.service import show_product
 from products.product_shop import Shop, lamp
 

@@ -6,7 +6,7 @@ from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.costs import UsageLog
 from forager.parsers.pattern import GENERIC_VERSION
-from forager.products.alerts import list_alerts
+from forager.products.alerts.rules import list_alerts
 from forager.settings import Settings
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from products.rows import add_product

@@ -68,7 +68,7 @@ COMMANDS = {
         "forager.products.items.operations:items",
         "The same article in all shops: best prices, price index.",
     ),
-    "alerts": ("forager.products.alert_operations:alerts", "Alert rules on prices and stock."),
+    "alerts": ("forager.products.alerts.operations:alerts", "Alert rules on prices and stock."),
     "webhooks": ("forager.webhooks.operations:webhooks", "Webhook URLs and their deliveries."),
     "parsers": ("products.parsers:app", "Site parsers: test, compare, roll out, roll back."),
     "keys": ("forager.access.operations:keys", "API keys, their scopes and quotas."),

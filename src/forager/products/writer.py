@@ -17,7 +17,7 @@ from forager.extract.product.places import STATING
 from forager.images.writer import record_images, renew_images
 from forager.index.kind import PRODUCTS, enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
-from forager.products.alerts import triggered_alerts
+from forager.products.alerts.rules import triggered_alerts
 from forager.products.change import (
     ProductChange,
     change_events,

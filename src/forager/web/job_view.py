@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import CrawlPace, CrawlReport, crawl_report, pace_of
+from forager.crawl.results.url_lists import UrlFilter, list_settled
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
-from forager.crawl.url_lists import UrlFilter, list_settled
 from forager.errors import NotFound
 from forager.extract.hosts import host_of
 from forager.fetch.domains import Domain

@@ -16,7 +16,6 @@ from forager.cli.options import Yes, argument, switch
 from forager.cli.output import Columns, counted, note, on_one_line, say, short_time, show_rows
 from forager.cli.reports import reports
 from forager.cli.running import CommandServices, answers, confirm
-from forager.crawl.completion import CrawlResult, EndedCrawl, crawl_results, wait_for_crawls
 from forager.crawl.declared import (
     Applied,
     DeclaredSource,
@@ -27,6 +26,7 @@ from forager.crawl.declared import (
     read_source_file,
 )
 from forager.crawl.operations.sources import sources
+from forager.crawl.results.completion import CrawlResult, EndedCrawl, crawl_results, wait_for_crawls
 from forager.documents import checks
 from forager.errors import InvalidInput
 from forager.jobs.kinds import load_kinds

@@ -7,11 +7,11 @@ from operator import attrgetter
 
 import orjson
 
+from forager.crawl.extraction.simhash import simhash
 from forager.documents.names import section_names
 from forager.documents.page import IndexedDocument, SectionNames
 from forager.extract.document import Document, ExtractedPage, extractor_version
 from forager.extract.sections import Section
-from forager.extract.simhash import simhash
 
 _SECTION = attrgetter("heading", "level", "anchor", "content", "position", "parent", "anchors")
 

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field
 
 from forager.crawl import settlement
 from forager.crawl.operations.jobs import JobId, find_job, jobs
+from forager.crawl.results.url_lists import UrlFilter, list_pending, list_settled
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
-from forager.crawl.url_lists import UrlFilter, list_pending, list_settled
 from forager.operations.models import (
     Hexadecimal,
     Listed,

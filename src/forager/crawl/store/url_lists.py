@@ -17,7 +17,7 @@ from forager.db.database import Connection
 from forager.db.rows import Made, Rows, Tuples, Values
 
 if TYPE_CHECKING:
-    from forager.crawl.url_lists import UrlFilter
+    from forager.crawl.results.url_lists import UrlFilter
 
 _COLUMNS: LiteralString = """
     v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status, v.depth,

@@ -17,12 +17,11 @@ from forager.api.routes.jobs import export_file
 from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
 from forager.crawl import admission
-from forager.crawl.export import CrawlExport, export_size, export_stream
 from forager.crawl.ledger import Ledger
 from forager.crawl.options import CrawlExportFormat
 from forager.crawl.report import CrawlReport, crawl_report, waits_of
-from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
-from forager.crawl.url_lists import (
+from forager.crawl.results.export import CrawlExport, export_size, export_stream
+from forager.crawl.results.url_lists import (
     UrlFilter,
     can_sort,
     count_by_outcome,
@@ -30,6 +29,7 @@ from forager.crawl.url_lists import (
     list_settled,
     read_response_of,
 )
+from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.db.cursor import Page as Rows
 from forager.documents.reader import lists_page
 from forager.documents.sources import generations_of_jobs

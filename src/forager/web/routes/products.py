@@ -16,9 +16,9 @@ from forager.api.limits import Paging, RowId
 from forager.api.streams import MEDIA_TYPES, download, image_response
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.product.product import Availability, FieldName
-from forager.products import alerts
 from forager.products import service as products
-from forager.products.alerts import AlertKind, NewAlert
+from forager.products.alerts import rules as alerts
+from forager.products.alerts.rules import AlertKind, NewAlert
 from forager.products.export import ProductExport, ProductsExportFormat, export_stream
 from forager.products.filters import Filters, ProductOrder
 from forager.products.lookup import thumbnails

@@ -12,8 +12,8 @@ from fastapi import Path, Query
 from markupsafe import Markup
 
 from forager.crawl.admission import start_refresh
+from forager.crawl.results.url_lists import PathNode, path_tree
 from forager.crawl.settlement import Outcome
-from forager.crawl.url_lists import PathNode, path_tree
 from forager.documents import publication, sources
 from forager.documents.diff import ChangedPage, Diff, aligned_sections, diff_generations
 from forager.documents.freshness import GenerationResult, scheduled_sources

@@ -13,9 +13,9 @@ from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.archive.warc_record import ArchiveError, Codec
 from forager.crawl.options import CrawlExportFormat
+from forager.crawl.results.url_lists import UrlFilter
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
-from forager.crawl.url_lists import UrlFilter
 from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.documents.export import job_export, zip_parts

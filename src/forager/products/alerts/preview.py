@@ -11,8 +11,8 @@ from itertools import groupby
 from forager.db.cursor import check_limit
 from forager.db.database import Connection, Database
 from forager.extract.product.product import GONE
-from forager.products.alert_conditions import NO_RIVALS, AlertKind, crosses
-from forager.products.alerts import NewAlert, checked_alert, selection_of
+from forager.products.alerts.conditions import NO_RIVALS, AlertKind, crosses
+from forager.products.alerts.rules import NewAlert, checked_alert, selection_of
 from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.offers import MAX_OFFERS

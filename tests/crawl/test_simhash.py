@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from forager.extract.simhash import simhash
+from forager.crawl.extraction.simhash import simhash
 
 WORDS = [f"{letter}word{number}" for number in range(200) for letter in "abcdeprst"]
 

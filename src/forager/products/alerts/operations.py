@@ -20,9 +20,10 @@ from forager.operations.models import (
     listed,
 )
 from forager.operations.operation import Context, Group, Scope
-from forager.products import alert_preview, product
-from forager.products import alerts as service
-from forager.products.alerts import AlertKind, NewAlert
+from forager.products import product
+from forager.products.alerts import preview
+from forager.products.alerts import rules as service
+from forager.products.alerts.rules import AlertKind, NewAlert
 
 alerts = Group(
     "alerts",
@@ -145,14 +146,14 @@ async def change_alert(
     return AlertRule.of(await service.change_alert(context.database, rule_id, changes))
 
 
-class WouldTrigger(ResponseModel, row=alert_preview.WouldTrigger, about={
+class WouldTrigger(ResponseModel, row=preview.WouldTrigger, about={
     "old": "Price before.", "new": "Price that would have triggered the rule.",
     "recorded_at": "When the price was recorded.",
 }):  # fmt: skip
     """A recorded price that would have triggered a rule."""
 
 
-class AlertPreview(ResponseModel, row=alert_preview.AlertPreview, about={
+class AlertPreview(ResponseModel, row=preview.AlertPreview, about={
     "times": "How often the rule would have triggered.",
     "products": "Products that would have triggered it.",
     "days": "Days that were replayed.",
@@ -183,7 +184,7 @@ class PreviewOrder(AlertOrder):
 )
 async def preview_alert(context: Context, order: PreviewOrder) -> AlertPreview:
     """Show how often an alert rule would have triggered with the recorded prices."""
-    found = await alert_preview.preview_alert(context.database, order.new(), days=order.last)
+    found = await preview.preview_alert(context.database, order.new(), days=order.last)
     return AlertPreview.of(found)
 
 

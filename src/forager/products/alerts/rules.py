@@ -16,7 +16,7 @@ from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
 from forager.hints import Hint, action
-from forager.products.alert_conditions import NO_RIVALS, AlertKind, crosses
+from forager.products.alerts.conditions import NO_RIVALS, AlertKind, crosses
 from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.plausibility import Offer

@@ -1,0 +1,1 @@
+"""Read and export the results of crawls."""

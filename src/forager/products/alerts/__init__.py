@@ -1,0 +1,1 @@
+"""Alert rules: which new offers trigger an event."""
