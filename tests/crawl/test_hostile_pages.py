@@ -12,6 +12,8 @@ from crawl.crawling import Crawls
 from forager.crawl import batch, gate
 from forager.crawl.extraction import pool as extraction
 from forager.db.database import Database, SessionLimits
+from forager.documents.search.hit import SearchRequest
+from forager.documents.search.service import search
 from forager.fetch.client import ClientOptions
 from forager.fetch.response import ResponseLimits
 from forager.jobs.lifecycle import Status
@@ -117,24 +119,41 @@ SLOW_TO_STORE = """
 """
 
 
-async def test_a_page_that_takes_too_long_to_store_fails_alone(
+async def test_pages_that_take_too_long_to_store_fail_alone(
     crawls: Crawls, site: Site, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "MANY_SECTIONS", 5)
+    monkeypatch.setattr(batch, "MANY_CHARACTERS", 10_000)
     await crawls.sql(SLOW_TO_STORE)
     body = "".join(f"<h2>Part {n}</h2><p>Text of part {n}.</p>" for n in range(10))
-    site.pages["/"] = html("Start", ["/large", "/small"])
+    site.pages["/"] = html("Start", ["/large", "/long", "/small"])
     site.pages["/large"] = html("Large", body=body)
+    site.pages["/long"] = html("Large", body=f"<p>{'Some words. ' * 1_000}</p>")
     site.pages["/small"] = html("Small")
     limits = SessionLimits(statement_ms=3_000)
     async with Database(crawls.database.url, limits=limits) as database:
         crawled = await Crawls(database, settings).run(f"{site.url}/")
     assert crawled.job.status is Status.COMPLETED
     assert crawled.pages(site.url) == {"/", "/small"}
-    large = crawled.visited[f"{site.url}/large"]
-    assert (large.outcome, large.reason) == ("failed", "validation")
-    assert "too many sections" in str(large.detail)
-    assert site.hits["/large"] == 1
+    for path in ("/large", "/long"):
+        page = crawled.visited[f"{site.url}{path}"]
+        assert (page.outcome, page.reason) == ("failed", "validation")
+        assert "too large" in str(page.detail)
+        assert site.hits[path] == 1
+
+
+@pytest.mark.parametrize("run", ["a_", "./", "~/", "a@1"])
+async def test_long_runs_of_characters_do_not_slow_down_the_database(
+    crawls: Crawls, site: Site, settings: Settings, run: str
+) -> None:
+    """PostgreSQL looks ahead in them from each character: these took minutes."""
+    text = f"lighthouse {run * (200_000 // len(run))} keeper".replace("<", "&lt;")
+    site.pages["/"] = html("Start", body=f"<h2>Run</h2><pre>{text}</pre>")
+    async with Database(crawls.database.url, limits=SessionLimits(statement_ms=15_000)) as database:
+        crawled = await Crawls(database, settings).run(f"{site.url}/")
+        assert crawled.job.status is Status.COMPLETED
+        found = await search(database, SearchRequest(query="lighthouse keeper"))
+    assert [hit.url for hit in found.items] == [f"{site.url}/"]
 
 
 async def test_text_that_postgresql_refuses_is_cleaned(crawls: Crawls, site: Site) -> None:

@@ -33,8 +33,10 @@ log = get_logger("crawl")
 
 # a crawl that starts at many places may be sent to many others, but the scope is read at each link
 MAX_MORE_SEEDS = 1_000
-# sections of a page that may be too many for the time limit of a statement; 50 pages have 500
+# sections and characters of a page that may be too many for the time limit of a statement; 50 pages
+# have 500 sections
 MANY_SECTIONS = 1_000
+MANY_CHARACTERS = 500_000
 
 
 # the origin of one or several rows of a batch
@@ -124,13 +126,14 @@ class Committer:
         try:
             await self._commit(batch, refs)
         except StatementTimedOut as error:
-            page = _largest(batch.settled)
-            if page is None:
+            large = [page for page in batch.settled if _is_large(page)]
+            if not large:
                 raise
-            # without this, the crawl would fetch the page again and again after its last commit
-            log.warning("page takes too long to store", url=page.entry.url, reason=error.message)
-            refusal = GiveUp("the page has too many sections to be stored in time")
-            await self._commit(*self._without([(page, refusal)], batch, refs))
+            # without this, the crawl would fetch the pages again and again after its last commit
+            urls = [page.entry.url for page in large]
+            log.warning("pages take too long to store", urls=urls, reason=error.message)
+            refusal = GiveUp("the page is too large to be stored in time")
+            await self._commit(*self._without([(page, refusal) for page in large], batch, refs))
         except REFUSALS:
             refused = await self._find_refused(batch, refs)
             if not refused:
@@ -264,11 +267,10 @@ class Committer:
         return failed(settled.entry, ErrorKind.VALIDATION, message, settled.http_status)
 
 
-def _largest(settled: Sequence[Settlement]) -> Settlement | None:
-    """The page with the most sections, if it has many."""
-    sections = [len(each.document.sections) if each.document else 0 for each in settled]
-    most = max(sections, default=0)
-    return settled[sections.index(most)] if most > MANY_SECTIONS else None
+def _is_large(settled: Settlement) -> bool:
+    sections = settled.document.sections if settled.document else ()
+    size = sum(len(section.content) for section in sections)
+    return len(sections) > MANY_SECTIONS or size > MANY_CHARACTERS
 
 
 def _record(settled: Sequence[Settlement]) -> None:

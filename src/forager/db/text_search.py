@@ -1,6 +1,8 @@
-"""Which text search configuration of PostgreSQL suits a language."""
+"""Text search of PostgreSQL: which configuration suits a language, and texts that it can read."""
 
 from __future__ import annotations
+
+from typing import LiteralString
 
 # every PostgreSQL from 15 on has these
 CONFIGURATIONS = {
@@ -24,3 +26,17 @@ def configuration_of(language: str | None) -> str:
 def primary(language: str) -> str:
     """The language without its region: en of en-GB."""
     return language.replace("_", "-").partition("-")[0].strip().lower()
+
+
+def readable_words(text: LiteralString) -> LiteralString:
+    """SQL of a text in which `to_tsvector` finds all words, in a time proportional to its length.
+
+    Without `translate`, the text between angle brackets would be a tag of HTML, in which PostgreSQL
+    finds no words; quotes in it may move its end to a bracket much later. In a run of characters
+    without a space, such as a_a_a_ or ./././, it may look for the end of a URL, an email address or
+    a path from each character on: 49,000 took 27 seconds. Long runs get spaces.
+    """
+    return f"""
+        translate(CASE WHEN {text} ~ '[^[:space:]]{{200}}'
+                       THEN regexp_replace({text}, '[^[:space:]]{{100}}', '\\& ', 'g')
+                       ELSE {text} END, '<>', '  ')"""

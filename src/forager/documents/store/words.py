@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples, Values
-from forager.db.text_search import primary
+from forager.db.text_search import primary, readable_words
 from forager.documents.names import NewSection
 from forager.documents.page import NewPage, indexed_document
 from forager.index.store import enqueue_changes
@@ -42,9 +42,15 @@ _COUNT: LiteralString = """
      UNION ALL
     SELECT %(generation)s, false, '', %(sections)s
 """
+
+
+def _words_of(text: LiteralString) -> LiteralString:
+    return f"tsvector_to_array(to_tsvector('simple', {readable_words(text)}))"
+
+
 # Names have no positions in a vector; its other lexemes are stems, which no one types. OFFSET keeps
 # the planner from testing each occurrence of a word.
-_SPELL: LiteralString = """
+_SPELL: LiteralString = f"""
     INSERT INTO search_words (generation_id, is_spelled, word, sections)
     WITH document AS MATERIALIZED (
         SELECT document_id
@@ -58,10 +64,10 @@ _SPELL: LiteralString = """
                            unnest(s.head_tsv) w
                      WHERE w.positions IS NULL
                      UNION ALL
-                    SELECT unnest(tsvector_to_array(to_tsvector('simple', s.heading)))
+                    SELECT unnest({_words_of("s.heading")})
                       FROM document JOIN sections s USING (document_id)
                      UNION ALL
-                    SELECT unnest(tsvector_to_array(to_tsvector('simple', d.title)))
+                    SELECT unnest({_words_of("d.title")})
                       FROM document JOIN documents d ON d.id = document_id) spelled
              GROUP BY word
             OFFSET 0) counted
@@ -146,19 +152,17 @@ MARK = "§"
 # Search rows of a relation `section`. `%(config)s` is the source's text search configuration;
 # names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
 # A for the heading, B for the context (the title of the page and the headings above), D for the
-# text. OFFSET keeps the planner from making the vector of a heading twice. Without `translate`, the
-# text between angle brackets would be a tag of HTML, in which PostgreSQL finds no words; quotes in
-# it may move its end to a bracket much later.
-_SEARCH_ROWS: LiteralString = """
+# text. OFFSET keeps the planner from making the vector of a heading twice.
+_SEARCH_ROWS: LiteralString = f"""
     SELECT document_id, position,
            head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
            setweight(head_tsv, 'A')
-               || setweight(to_tsvector(config, translate(context, '<>', '  ')), 'B')
-               || to_tsvector(config, translate(content, '<>', '  '))
+               || setweight(to_tsvector(config, {readable_words("context")}), 'B')
+               || to_tsvector(config, {readable_words("content")})
                || array_to_tsvector(string_to_array(names, E'\\n')) || marks_tsv
       FROM section,
            LATERAL (SELECT %(config)s::text::regconfig AS config) c,
-           LATERAL (SELECT to_tsvector(config, translate(head, '<>', '  ')) AS head_tsv,
+           LATERAL (SELECT to_tsvector(config, {readable_words("head")}) AS head_tsv,
                            array_to_tsvector(string_to_array(marks, E'\\n')) AS marks_tsv
                     OFFSET 0) v
 """

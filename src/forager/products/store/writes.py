@@ -12,6 +12,7 @@ from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
+from forager.db.text_search import readable_words
 from forager.products.content import CATEGORY_SEPARATOR, ProductContent
 from forager.products.plausibility import Offer
 
@@ -115,12 +116,13 @@ async def select_currencies(
     )
 
 
+_NAMES: LiteralString = "concat_ws(' ', r.brand, r.category, r.sku, r.gtin)"
+_DESCRIPTION: LiteralString = "coalesce(left(r.description, 20000), '')"
 # the searched fields, the most important first
-_VECTOR: LiteralString = """
-    setweight(to_tsvector(r.config::regconfig, r.product_name), 'A')
-    || setweight(to_tsvector(r.config::regconfig,
-                             concat_ws(' ', r.brand, r.category, r.sku, r.gtin)), 'B')
-    || setweight(to_tsvector(r.config::regconfig, coalesce(left(r.description, 20000), '')), 'C')
+_VECTOR: LiteralString = f"""
+    setweight(to_tsvector(r.config::regconfig, {readable_words("r.product_name")}), 'A')
+    || setweight(to_tsvector(r.config::regconfig, {readable_words(_NAMES)}), 'B')
+    || setweight(to_tsvector(r.config::regconfig, {readable_words(_DESCRIPTION)}), 'C')
     || array_to_tsvector(string_to_array(r.marks, E'\\n'))
 """
 
