@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from psycopg.types.json import Json
 
 from api.client import Api
 from forager.access.caller import Scope
 from forager.db.database import Database
+from forager.db.ids import new_id
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
 from forager.settings import Settings
@@ -179,6 +181,30 @@ async def test_operators_look_and_admins_change(keyed: Keyed) -> None:
         assert (await operator.post(f"{path}/{action}")).status == 403, action
     assert (await operator.send("DELETE", path)).status == 403
     assert (await operator.post("/api/v1/webhooks", {"url": "https://b.example/"})).status == 403
+
+
+async def test_messages_of_other_owners_show_neither_event_nor_response(
+    keyed: Keyed, database: Database
+) -> None:
+    """Receivers may repeat what they were sent."""
+    admin, operator = await keyed(Scope.ADMIN), await keyed(Scope.OPERATE)
+    made = await add(admin, HOOK)
+    for source in ("alder.example", None):
+        event = NewEvent(
+            EventKind.CRAWL_FAILED, None, None, {"why": "alder"}, source_id=source, user_id=new_id()
+        )
+        async with database.transaction() as connection:
+            await record_events(connection, [event])
+    responses = [{"attempt": 1, "at": "2026-01-01T00:00:00+00:00", "status": 500, "error": "alder",
+                  "seconds": 1, "headers": {}, "body": "alder"}]  # fmt: skip
+    await execute(database, "UPDATE outbox SET responses = %s", Json(responses))
+    path = f"/api/v1/webhooks/{made['id']}/deliveries"
+    messages = [each["id"] for each in (await admin.get(path)).json["items"]]
+    assert len(messages) == 2
+    for message in messages:
+        assert (await admin.get(f"{path}/{message}")).json["payload"]
+        shown = (await operator.get(f"{path}/{message}")).json
+        assert (shown["payload"], shown["responses"]) == (None, [])
 
 
 async def test_alert_rules(api: Api, keyed: Keyed, database: Database) -> None:

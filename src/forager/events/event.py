@@ -67,6 +67,10 @@ class EventContent(EventRow):
     # owner of the source
     user_id: UUID | None
 
+    def is_visible_to(self, user_id: UUID) -> bool:
+        """Whether an owner may see it: events of products are for all."""
+        return self.user_id == user_id or (self.source_id is None and self.user_id is None)
+
 
 def checked_kind(text: str) -> EventKind:
     try:

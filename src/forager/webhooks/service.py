@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypedDict
 from uuid import UUID
@@ -214,7 +214,8 @@ class Webhooks:
     ) -> tuple[Delivery, EventContent | None]:
         """A message with its responses, and its event; None if the event was deleted.
 
-        With an owner, the event is also None if it is about a source of another owner.
+        With an owner, the event of a source or crawl of another owner is None, and there are no
+        responses: a receiver may repeat what it was sent.
         """
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
@@ -222,12 +223,10 @@ class Webhooks:
             if found is None:
                 raise NotFound(f"webhook {webhook_id} has no message {message_id}")
         events = await event_contents(self._database, [found.event_id])
-        seen = [
-            each
-            for each in events
-            if user_id is None or not each.source_id or each.user_id == user_id
-        ]
-        return found, seen[0] if seen else None
+        event = events[0] if events else None
+        if user_id is None or (event and event.is_visible_to(user_id)):
+            return found, event
+        return replace(found, responses=[]), None
 
     async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:
         """Send failed and pending messages at once, with a new set of attempts; return how many."""
