@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import lzma
 import os
 import tarfile
 import tracemalloc
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -209,6 +211,49 @@ def test_the_names_in_a_tar_file_are_limited(
     monkeypatch.setattr(archives, "MAX_TABLE", 30_000)
     with pytest.raises(GiveUp, match="more than"):
         open_archive(tmp_path / "a.tar")
+
+
+def _paths(archive: Path) -> list[str]:
+    with closing(open_archive(archive)) as opened:
+        return opened.paths()
+
+
+def test_an_xz_file_may_have_streams_but_not_ask_for_gigabytes(tmp_path: Path) -> None:
+    packed, archive = io.BytesIO(), tmp_path / "a.tar.xz"
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("a.md"))
+    half = len(packed.getvalue()) // 2
+    parts = (packed.getvalue()[:half], packed.getvalue()[half:])
+    archive.write_bytes(b"".join(map(lzma.compress, parts)))
+    assert _paths(archive) == ["a.md"]
+    archive.write_bytes(lzma.compress(parts[0])[:-1])
+    with pytest.raises(GiveUp, match="end"):
+        _paths(archive)
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 256 * 1024**2}]
+    archive.write_bytes(lzma.compress(parts[0], filters=filters))
+    with pytest.raises(GiveUp, match="Memory usage limit"):
+        _paths(archive)
+
+
+def test_the_table_of_a_zip_file_is_limited_wherever_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At this place, the end of the table contains the signature of its own beginning."""
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("a.md", "text")
+        packed.writestr("b.md", "text")
+    table = archive.read_bytes()[packed.start_dir : -22]
+    place = int.from_bytes(b"PK\x05\x06", "little")
+    with archive.open("r+b") as file:  # its beginning is sparse
+        file.seek(place)
+        count = (2).to_bytes(2, "little") * 2
+        size = len(table).to_bytes(4, "little")
+        file.write(table + b"PK\x05\x06" + bytes(4) + count + size + b"PK\x05\x06" + bytes(2))
+    assert _paths(archive) == ["a.md", "b.md"]
+    monkeypatch.setattr(archives, "MAX_TABLE", len(table) - 1)
+    with pytest.raises(GiveUp, match="more than"):
+        _paths(archive)
 
 
 def test_a_file_in_a_tar_file_may_be_larger_than_a_header(tmp_path: Path) -> None:

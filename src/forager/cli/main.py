@@ -50,10 +50,7 @@ COMMANDS = {
     "sources": ("crawls.sources:app", "Crawled sources: generations, differences, schedules."),
     "products": ("products.products:app", "Products: prices, stock, history, search, export."),
     "tasks": ("products.tasks:app", "Tracked pages: due times, outcomes, holds."),
-    "errors": (
-        "forager.failures.operations:errors",
-        "Errors of tasks, grouped by domain and cause.",
-    ),
+    "errors": ("forager.failures.operations:errors", "Errors of jobs and tasks, grouped by cause."),
     "dead-letters": (
         "forager.tasks.letter_operations:dead_letters",
         "Tasks that failed permanently.",
@@ -63,7 +60,7 @@ COMMANDS = {
         "Hosts, their crawl settings and throttling.",
     ),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),
-    "events": ("network.events:app", "Events of products and domains."),
+    "events": ("network.events:app", "Events of products, sources and crawls."),
     "items": (
         "forager.products.items.operations:items",
         "The same article in all shops: best prices, price index.",

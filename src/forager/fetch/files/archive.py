@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from typing import IO
+from typing import IO, Any
 
 from forager.errors import ErrorKind, GiveUp, error_text
 from forager.fetch.files.tree import (
@@ -27,6 +27,8 @@ from forager.fetch.files.tree import (
 )
 
 MAX_UNPACKED = 2 * 1024**3
+# xz -9 needs 65 MB; a file of 120 kB could ask for gigabytes
+MAX_XZ_MEMORY = 128 * 1024**2
 # the table of contents of a zip file, and the names in a tar file, are kept in memory
 MAX_TABLE = 64 * 1024**2
 # what describes one file in a tar file: its header, and the extended headers before it
@@ -169,13 +171,13 @@ class _ShortReads(io.RawIOBase):
 
 def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
     """A tar file that can be read at any place; one that is compressed goes to a nameless file."""
-    stream: IO[bytes] | gzip.GzipFile
+    stream: IO[bytes] | gzip.GzipFile | io.BufferedReader
     if head.startswith(b"\x1f\x8b"):
         stream = gzip.GzipFile(fileobj=file)
     elif head.startswith(b"BZh"):
         stream = bz2.open(file)  # noqa: SIM115
     elif head.startswith(b"\xfd7zXZ"):
-        stream = lzma.open(file)  # noqa: SIM115
+        stream = io.BufferedReader(_XzFile(file))
     else:
         return file
     with ExitStack() as stack:
@@ -192,13 +194,42 @@ def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
         return unpacked
 
 
+class _XzFile(io.RawIOBase):
+    """The content of an xz file, read with limited memory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._wrapped = file
+        self._decoder = lzma.LZMADecompressor(memlimit=MAX_XZ_MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            given = b""
+            if self._decoder.eof:  # a file may have several streams
+                given = self._decoder.unused_data.lstrip(b"\0") or self._wrapped.read(_CHUNK)
+                if not given.strip(b"\0"):
+                    return 0
+                self._decoder = lzma.LZMADecompressor(memlimit=MAX_XZ_MEMORY)
+            elif self._decoder.needs_input:
+                given = self._wrapped.read(_CHUNK)
+                if not given:
+                    raise EOFError("unexpected end of data")
+            if part := self._decoder.decompress(given, len(buffer)):
+                buffer[: len(part)] = part
+                return len(part)
+
+
 def _check_table(file: IO[bytes]) -> None:
     """Refuse a table of contents that would not fit into memory."""
     size = file.seek(0, io.SEEK_END)
     start = max(0, size - 65_557)
     file.seek(start)
     tail = file.read()
-    end = tail.rfind(b"PK\x05\x06")
+    # as `zipfile` looks for it: its fields may contain the same signature
+    plain = tail[-22:].startswith(b"PK\x05\x06") and tail.endswith(b"\0\0")
+    end = len(tail) - 22 if plain else tail.rfind(b"PK\x05\x06")
     is_long = end >= 20 and tail[end - 20 : end - 16] == b"PK\x06\x07"
     if end < 0:
         raise zipfile.BadZipFile("it has no table of contents")
