@@ -168,6 +168,7 @@ async def test_a_refresh_of_a_site_that_is_down_ends_early(
     down = await crawl(crawls, site, **ONCE)
     assert down.job.status is Status.FAILED
     assert "no page could be fetched" in (down.job.error_message or "")
+    assert await crawls.sql("SELECT error_kind FROM error_logs") == [("http_server",)]
     assert len(site.log) < 150
     assert await published(crawls) == before
 

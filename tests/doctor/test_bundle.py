@@ -51,3 +51,10 @@ def test_bundle_is_written_without_a_database(tmp_path: Path) -> None:
     bundle = json.loads(file.read_text())
     assert bundle["database_error"]
     assert "hunter2" not in file.read_text()
+
+
+def test_a_bundle_that_cannot_be_written_is_a_wrong_argument(tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "bundle.json"
+    dead = "postgresql://me@127.0.0.1:1/none"
+    refused = forager("support-bundle", file, FORAGER_DATABASE_URL=dead)
+    assert (refused.code, f"{file} cannot be written" in refused.err) == (2, True)

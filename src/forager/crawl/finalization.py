@@ -15,7 +15,7 @@ from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import ends as store
 from forager.db.database import Connection
-from forager.errors import GiveUp
+from forager.errors import ErrorKind, GiveUp
 from forager.jobs.context import JobContext
 
 Row = TypeVar("Row")
@@ -121,4 +121,13 @@ class Finalization:
         sitemaps = self.state.ledger.reasons.get(SITEMAPS)
         if sitemaps:
             reasons += [f"sitemaps: {count} {what}" for what, count in sitemaps.items()]
-        raise GiveUp("no page could be fetched: " + ("; ".join(reasons) or "nothing was found"))
+        message = "no page could be fetched: " + ("; ".join(reasons) or "nothing was found")
+        failures = self.state.ledger.reasons_of(Outcome.FAILED)
+        raise GiveUp(message, kind=_kind(failures[0][0] if failures else ""))
+
+
+def _kind(reason: str) -> ErrorKind:
+    """The kind of the most frequent failure; VALIDATION if nothing failed."""
+    if reason.startswith("http_") and reason not in set(ErrorKind):
+        return ErrorKind.HTTP_CLIENT if reason < "http_5" else ErrorKind.HTTP_SERVER
+    return ErrorKind(reason) if reason in set(ErrorKind) else ErrorKind.VALIDATION

@@ -101,6 +101,8 @@ def support_bundle(
         descriptor = private_opener(str(file), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         raise InvalidInput(f"{file} exists", hint="Name a new file.") from None
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written: {error.strerror or error}") from None
     with os.fdopen(descriptor, "wb") as target:
         target.write(output.json_bytes(bundle))
     output.say(f"Support bundle: {file}")
