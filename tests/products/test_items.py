@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from forager.db.database import Database
+from forager.db.database import Database, SessionLimits
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.product import Availability
 from forager.products.filters import Filters
@@ -26,6 +26,7 @@ from forager.products.items.rates import Rate, Rates, import_rates
 from forager.products.offers import compare_offers
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
+from support.sql import execute
 
 GTIN = "4006381333931"
 UPC = "036000291452"
@@ -208,3 +209,29 @@ async def test_the_price_index_follows_prices_by_category(
 def test_quantities_in_names(name: str, expected: tuple[str, str] | None) -> None:
     found = quantity_in(name)
     assert found == (None if expected is None else Quantity(Decimal(expected[0]), expected[1]))
+
+
+async def test_suggestions_in_a_large_catalog(database: Database) -> None:
+    """In proportion to its size: comparing each pair of 20,000 products took over a minute."""
+    await execute(
+        database,
+        """
+        WITH shop AS (
+            INSERT INTO domains (domain_name, base_url)
+            SELECT name, 'https://' || name FROM unnest(ARRAY['a.example', 'b.example']) AS name
+            RETURNING id, base_url
+        )
+        INSERT INTO products (domain_id, url, url_hash, product_name, content_hash, parser,
+                              parser_version)
+        SELECT shop.id, base_url || '/' || n, sha256((base_url || n)::bytea),
+               CASE WHEN n <= 2 THEN 'Lumen lamp' ELSE base_url || n || ' lamp' END,
+               sha256(n::text::bytea), 'generic', '1'
+          FROM shop, generate_series(1, 10000) n
+        """,
+    )
+    await execute(database, "ANALYZE products")
+    limits = SessionLimits(statement_ms=10_000)
+    async with Database(database.url, limits=limits) as impatient:
+        found = (await suggest_links(impatient)).items
+    assert [(each.name, each.other_name) for each in found] == [("Lumen lamp", "Lumen lamp")] * 2
+    assert {each.other_id for each in found} == {min(each.other_id for each in found)}

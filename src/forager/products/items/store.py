@@ -215,6 +215,10 @@ class ItemSuggestion:
     other_domain: str
 
 
+# offers with the same words that each one is compared with: a shop may give many one name
+COMPARED = 20
+
+
 async def select_suggestions(
     connection: Connection, *, after: int, limit: int
 ) -> list[ItemSuggestion]:
@@ -229,26 +233,24 @@ async def select_suggestions(
                            AS word
                      WHERE word <> '') AS words
               FROM product_items i JOIN products p ON p.id = i.product_id
+        ), first AS MATERIALIZED (
+            SELECT *, row_number() OVER (PARTITION BY words ORDER BY id) AS place FROM named
         )
-        SELECT a.id AS product_id, a.product_name AS name, da.domain_name AS domain,
+        SELECT DISTINCT ON (a.id)
+               a.id AS product_id, a.product_name AS name, da.domain_name AS domain,
                b.id AS other_id, b.product_name AS other_name, db.domain_name AS other_domain
           FROM named a
-         CROSS JOIN LATERAL (
-            SELECT o.id, o.product_name, o.domain_id
-              FROM named o
-             WHERE o.words = a.words AND o.item <> a.item AND o.domain_id <> a.domain_id
-               AND o.id < a.id AND o.matched_by IS DISTINCT FROM 'user'
-               AND (a.gtin IS NULL OR o.gtin IS NULL)
-             ORDER BY o.id
-             LIMIT 1
-         ) AS b
+          JOIN first b
+            ON b.words = a.words AND b.place <= %(compared)s AND b.id < a.id AND b.item <> a.item
+           AND b.domain_id <> a.domain_id AND b.matched_by IS DISTINCT FROM 'user'
+           AND (a.gtin IS NULL OR b.gtin IS NULL)
           JOIN domains da ON da.id = a.domain_id
           JOIN domains db ON db.id = b.domain_id
          WHERE a.words LIKE '%% %%' AND a.matched_by IS DISTINCT FROM 'user' AND a.id > %(after)s
-         ORDER BY a.id
+         ORDER BY a.id, b.id
          LIMIT %(limit)s
         """,
-        {"after": after, "limit": limit},
+        {"after": after, "limit": limit, "compared": COMPARED},
     )
 
 
