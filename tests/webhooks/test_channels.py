@@ -61,13 +61,31 @@ async def test_a_refused_message_is_tried_again(
     assert await fetch_value(database, "SELECT attempts FROM outbox") == 1
 
 
+WORKFLOW = "workflows://a.example:443/643a063304d9443eb9b1/7d8ucYBo6iLzZ2S8aBuCxQ"
+
+
 @pytest.mark.parametrize(
-    "url", ["json://127.0.0.1/", "syslog://", "nothing://known/", "mailtos://user:pass@a.example"]
+    "url",
+    [
+        "json://127.0.0.1/",
+        "syslog://",
+        "nothing://known/",
+        "mailtos://user:pass@a.example",
+        "vapid://me@a.example/you@a.example",
+        # files of the server, which would be sent
+        f"{WORKFLOW}?template={__file__}",
+        f"{WORKFLOW}?template=file://{__file__}",
+        f"fcm://project/device?mode=oauth2&keyfile={__file__}",
+    ],
 )
 async def test_other_services_are_refused(webhooks: Webhooks, url: str) -> None:
     with pytest.raises(InvalidInput, match="not a URL of a channel") as refused:
         await webhooks.add(NewWebhook(url))
     assert "pass" not in str(refused.value)
+
+
+async def test_a_workflow_without_a_template_is_a_channel(webhooks: Webhooks) -> None:
+    assert (await webhooks.add(NewWebhook(WORKFLOW))).webhook.url.startswith("workflow")
 
 
 async def test_a_channel_stays_a_channel(webhooks: Webhooks, receiver: Receiver) -> None:

@@ -24,7 +24,8 @@ from forager.webhooks.posting import Posted
 
 INSTALL = "pip install 'forager-crawler[notify]'"
 LIMITS = SandboxLimits(seconds=30.0, memory_mb=768)
-# services of the machine itself; requests that webhooks make, and mail that `mailto:` sends
+# services and devices of the machine itself, and what needs its files; requests that webhooks make,
+# and mail that `mailto:` sends
 _REFUSED = frozenset(
     [
         "syslog",
@@ -36,6 +37,8 @@ _REFUSED = frozenset(
         "gnome",
         "macosx",
         "windows",
+        "blink1",
+        "vapid",
         "json",
         "jsons",
         "xml",
@@ -124,7 +127,15 @@ def _plugin(url: str) -> Any:
     if plugin is None:
         return None
     schemes = {*_schemes(plugin.protocol), *_schemes(plugin.secure_protocol)}
-    return None if schemes & _REFUSED else plugin
+    return None if schemes & _REFUSED or _names_a_file(plugin) else plugin
+
+
+def _names_a_file(plugin: Any) -> bool:
+    """Whether the URL names a template or key that would be read, and sent: any file it may be."""
+    import apprise
+
+    values = vars(plugin).values()
+    return any(isinstance(each, apprise.AppriseAttachment) and len(each) > 0 for each in values)
 
 
 def _schemes(given: Any) -> tuple[str, ...]:
