@@ -52,6 +52,17 @@ async def test_connections_that_died_while_idle_are_replaced(
     assert await execute(database, "SELECT 1") == [(1,)]
 
 
+async def test_connections_that_are_no_longer_needed_are_closed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with database.connection() as first, database.connection() as second:
+        pass
+    monkeypatch.setattr(pool, "IDLE_LIMIT", 0.0)
+    assert await backend(database) == first.info.backend_pid
+    assert second.closed
+    assert not first.closed
+
+
 async def test_a_connection_left_in_a_transaction_is_not_used_again(database: Database) -> None:
     async with database.connection() as connection:
         await connection.execute("BEGIN")

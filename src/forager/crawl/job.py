@@ -150,6 +150,8 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     )
     extraction = await context.shared.get("extraction", partial(_extraction, context.settings))
     context.shared.backlog = lambda: extraction.waiting
+    if writer is None or writer.base_id is None:
+        await extraction.start()
     extractor = extraction.extractor(
         seeds=seeds,
         scope=options.scope,

@@ -26,6 +26,8 @@ Connection = AsyncConnection[TupleRow]
 
 # a connection that was idle for longer may be dead, and is asked before it is given out
 IDLE_TRUST = 1.0
+# one that was idle for longer is closed when another one comes back: a session costs 2 to 7 MB
+IDLE_LIMIT = 60.0
 CHECK_LIMIT = 3.0
 TURN_LIMIT = 30.0
 
@@ -144,7 +146,10 @@ class Pool:
 
     async def _take_back(self, session: ServerSession) -> None:
         if session.connection.info.transaction_status is TransactionStatus.IDLE:
-            self._idle.append((time.monotonic(), session))
+            now = time.monotonic()
+            self._idle.append((now, session))
+            while now - self._idle[0][0] > IDLE_LIMIT:  # the most recent ones are used first
+                await self._idle.pop(0)[1].connection.close()
             return
         if session.connection.closed:
             await self.close()

@@ -25,8 +25,6 @@ from forager.settings import Settings
 
 __all__ = ["select_processes"]
 
-# how long a process that ended without deleting its row stays in the list
-KEPT_FOR = 86_400.0
 WRITE_LIMIT = 2.0
 # a process that started this one and has missed this many reports is not responding
 SILENT_REPORTS = 3
@@ -98,6 +96,5 @@ async def statuses_of_process(
 async def _write(
     database: Database, identity: ProcessIdentity, statuses: list[ServiceStatus]
 ) -> None:
-    async with database.connection() as connection:
-        await store.upsert_process(connection, identity, orjson.loads(orjson.dumps(statuses)))
-        await store.delete_old_processes(connection, older_than=KEPT_FOR)
+    services = orjson.loads(orjson.dumps(statuses))
+    await database.run(store.upsert_process, identity, services)

@@ -12,30 +12,30 @@ from forager.db.database import Connection
 from forager.db.rows import Rows
 from forager.services.status import ProcessIdentity, ServiceProcess
 
+# how long a process that ended without deleting its row stays in the list
+KEPT_FOR = 86_400.0
+
 
 async def upsert_process(
     connection: Connection, identity: ProcessIdentity, services: list[Any]
 ) -> None:
+    """Write the row of a process; delete those of processes that ended without deleting theirs."""
     await connection.execute(
         """
+        WITH old AS (
+            DELETE FROM service_processes
+             WHERE last_seen < now() - make_interval(secs => %(kept_for)s) AND id <> %(id)s
+        )
         INSERT INTO service_processes (id, command, host, pid, process, services)
         VALUES (%(id)s, %(command)s, %(host)s, %(pid)s, %(process)s, %(services)s)
             ON CONFLICT (id) DO UPDATE SET last_seen = now(), services = excluded.services
         """,
-        {**asdict(identity), "services": Jsonb(services)},
+        {**asdict(identity), "services": Jsonb(services), "kept_for": KEPT_FOR},
     )
 
 
 async def delete_process(connection: Connection, process_id: UUID) -> None:
     await connection.execute("DELETE FROM service_processes WHERE id = %s", (process_id,))
-
-
-async def delete_old_processes(connection: Connection, *, older_than: float) -> None:
-    """Delete rows of processes that ended without deleting their own."""
-    await connection.execute(
-        "DELETE FROM service_processes WHERE last_seen < now() - make_interval(secs => %s)",
-        (older_than,),
-    )
 
 
 async def select_processes(connection: Connection, *, stale_after: float) -> list[ServiceProcess]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
@@ -62,8 +63,8 @@ class Extracted:
 class ExtractionPool:
     """Processes that read the pages of all crawls of a runner; crawls take turns.
 
-    A page that breaks a limit fails; its process is replaced. Processes start with the first page:
-    a refresh in which nothing changed needs none.
+    A page that breaks a limit fails; its process is replaced. Processes start with the first page
+    at the latest: a refresh in which nothing changed needs none.
     """
 
     def __init__(self, limits: SandboxLimits, parser_modules: Sequence[str] = ()) -> None:
@@ -76,6 +77,11 @@ class ExtractionPool:
 
     async def __aexit__(self, *_: object) -> None:
         await self._sandboxes.close()
+
+    async def start(self) -> None:
+        """Start the processes ahead of the first page, which would wait for their imports."""
+        with suppress(OSError):  # the first page tries again
+            await self._sandboxes.start()
 
     @property
     def waiting(self) -> int:
