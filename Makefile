@@ -114,9 +114,10 @@ bench-dispatch: $(READY) ## Compare task dispatch by Celery and by PostgreSQL (s
 	@eval "$$(scripts/services start rabbitmq)" && $(BIN)/python -m benchmarks.bench_dispatch; code=$$?; \
 		scripts/services stop rabbitmq; exit $$code
 
-bench-growth: $(READY) ## Measure memory and commit times of crawls with millions of URLs
+bench-growth: $(READY) ## Measure memory, commit times and resuming of crawls with millions of URLs
 	@$(BIN)/python -m benchmarks.bench_memory
 	@$(BIN)/python -m benchmarks.bench_commit
+	@$(BIN)/python -m benchmarks.bench_resume
 
 bench-idle: $(READY) ## Measure `forager up` without work, for ten minutes
 	@$(BIN)/python -m benchmarks.bench_idle $(ARGS)

@@ -5,9 +5,9 @@
 
 Runs a separate embedded PostgreSQL in a temporary folder, prints a report and writes it to
 `benchmarks/results/fleet.md`. Every site is a loopback address that gets one request per second.
-All rows together take 12 to 15 minutes: a run that takes longer than 4 minutes is ended, and Scrapy
-is ended after 2.5. `make bench-fleet OTHER=folder` also compares one crawl alone with another
-checkout.
+All rows together take about 10 minutes: a run that takes longer than 4 minutes is ended, and Scrapy
+is ended after 2.5. A row that fails is reported as failed, and the others are measured.
+`make bench-fleet OTHER=folder` also compares one crawl alone with another checkout.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ IDLE_CRAWLS = (40, 200)
 ROWS = ("fleet", "large", "hosts", "fast", "memory")
 
 
+# name of a row of aims, what it aims at, and what was measured
+Aim = tuple[str, str, str]
+
+
 def sentence(text: str) -> list[str]:
     """A row without numbers."""
     return [text, *[""] * (len(HEAD) - 1)]
@@ -65,6 +69,15 @@ class Rows:
         self._options = options
         # runs of a number of sites with a number of pages
         self._polite: dict[tuple[int, int], Run] = {}
+        self.aims: list[Aim] = []
+
+    def measure(self, name: str) -> Iterator[list[str]]:
+        """The rows of one kind; its failure does not cost the others."""
+        try:
+            yield from getattr(self, name)()
+        except (Exception, SystemExit) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split()).replace("|", "/")
+            yield sentence(f"{name}: failed with {reason[:300]}")
 
     def fleet(self) -> Iterator[list[str]]:
         yield from self._polite_rows(self._options.sites, FLEET_PAGES)
@@ -77,8 +90,23 @@ class Rows:
         with many_sites(sites, pages) as urls:
             run = self._polite[sites, pages] = self._fleet.run([([url], DELAY) for url in urls])
             yield run.row(f"{name}, one crawl each", pages * DELAY)
+            times = run.seconds / (pages * DELAY)
+            is_large = sites > self._options.sites
+            self._aim(name, f"at most {3 if is_large else 1.4} times the ideal", f"{times:.2f}")
+            limit = "1,536" if is_large else "600"
+            self._aim(name, f"at most {limit} MB", f"{run.peak_mb:,.0f}")
+            if not is_large:
+                used = f"{run.processes}, {run.connections}"
+                self._aim(name, "at most 10 processes and 30 connections", used)
             if self._options.peers:
-                yield scrapy_row(urls, name, pages * DELAY)
+                row = scrapy_row(urls, name, pages * DELAY)
+                yield row
+                if not is_large:
+                    self._aim(name, "faster than Scrapy", f"{run.seconds:.1f} s, Scrapy {row[2]} s")
+
+    def _aim(self, *aim: str) -> None:
+        work, wanted, measured = aim
+        self.aims.append((work, wanted, measured))
 
     def hosts(self) -> Iterator[list[str]]:
         hosts, pages = min(60, self._options.sites), FLEET_PAGES
@@ -86,6 +114,8 @@ class Rows:
         with many_sites(hosts, pages) as urls:
             run = self._fleet.run([(urls, DELAY)])
             yield run.row(f"one crawl, {name}", pages * DELAY)
+            times = run.seconds / (pages * DELAY)
+            self._aim(f"one crawl, {name}", "at most 1.4 times the ideal", f"{times:.2f}")
             if self._options.peers:
                 yield scrapy_row(urls, name, pages * DELAY)
 
@@ -104,6 +134,8 @@ class Rows:
         yield both.row(f"PostgreSQL manual beside {sites} sites x {pages} pages", pages * DELAY)
         speed, pace = _kept(alone, both, 0.0), _kept(polite, both, DELAY)
         yield sentence(f"of it: the fast crawl keeps {speed} of its speed, the polite ones {pace}")
+        self._aim("one fast crawl beside polite ones", "at least 70% of its speed", speed)
+        self._aim("polite crawls beside a fast one", "at least 90% of their pace", pace)
 
     def memory(self) -> Iterator[list[str]]:
         """The memory of one more crawl: idle in a runner, and as the difference of two runs."""
@@ -113,6 +145,8 @@ class Rows:
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         per_crawl = next(line for line in found.splitlines() if line.startswith("one more"))
         yield sentence(f"memory of a runner, {per_crawl} (idle, the {count}th)")
+        size = per_crawl.rpartition(": ")[2]
+        self._aim("one more idle crawl", "at most 1 MB of memory", size)
         few = self._polite.get((self._options.sites, FLEET_PAGES))
         many = self._polite.get((self._options.large, LARGE_PAGES))
         if few and many and many.crawls > few.crawls:
@@ -148,7 +182,7 @@ def main() -> None:
         measured = Rows(Fleet(use.url, use.pid, Path(folder), options.capacity), options)
         rows = []
         for name in options.rows.split(","):
-            for row in getattr(measured, name)():
+            for row in measured.measure(name):
                 rows.append(row)
                 print(" | ".join(row), file=sys.stderr, flush=True)
         report.heading("One worker")
@@ -163,6 +197,8 @@ def main() -> None:
             f" compares one crawl alone with another checkout. {options.note}".rstrip()
         )
         report.table(HEAD, rows)
+        report.heading("Aims")
+        report.table(("work", "aim", "measured"), measured.aims)
     print(report.write("fleet.md"), end="")
 
 

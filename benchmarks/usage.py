@@ -44,6 +44,7 @@ def run_measured(
     `parts` names processes below the command by a word of their command lines.
     """
     before = tree_cpu(also)
+    _children_cpu()  # of others that have ended since
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     peak = _Peak(process.pid, also, parts or {})
@@ -65,7 +66,7 @@ _counted = 0.0
 
 
 def _children_cpu() -> float:
-    """Processor time of the child that ended last, and of all its own children."""
+    """Processor time of the children that ended since the last call, and of their children."""
     global _counted
     times = os.times()
     total = times.children_user + times.children_system
