@@ -111,7 +111,7 @@ class Run:
             self._note("loaded")
 
         Client.fetch = noted_fetch  # type: ignore[method-assign, assignment]
-        KnownUrls._load = noted_load  # type: ignore[method-assign]
+        KnownUrls._load = noted_load  # type: ignore[method-assign, assignment]
 
     async def until_loaded(self) -> None:
         end = time.monotonic() + LIMIT
