@@ -149,7 +149,8 @@ class Rows:
         self._aim("one more idle crawl", "at most 1 MB of memory", size)
         few = self._polite.get((self._options.sites, FLEET_PAGES))
         many = self._polite.get((self._options.large, LARGE_PAGES))
-        if few and many and many.crawls > few.crawls:
+        # otherwise the difference is chance
+        if few and many and many.crawls > 2 * few.crawls:
             kb = 1024 * (many.peak_mb - few.peak_mb) / (many.crawls - few.crawls)
             yield sentence(f"memory of the worker, one more active crawl: {kb:.0f} KB")
 

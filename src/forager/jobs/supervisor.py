@@ -134,16 +134,24 @@ class Supervisor:
         await self._beat_if_due()
         await self._settle_ended()
         await self._follow_states()
-        await self._claim()
+        self._registration.brake = self.runners.brake()
         if self._only is None and not any(self.runners.jobs()):
-            self._pause = await self._idle_pause()
+            await self._claim_if_pending()
+        else:
+            await self._claim()
 
-    async def _idle_pause(self) -> float:
-        """Seconds until a worker without jobs polls again, unless a notification wakes it."""
-        interval = self._settings.poll_interval
-        longest = min(IDLE_POLLS * interval, self._settings.heartbeat_interval)
+    async def _claim_if_pending(self) -> None:
+        """Claim for a worker without jobs, if any are pending: a claim costs more than the check.
+
+        While there are none, poll less often: a notification wakes it earlier.
+        """
         due = await self._database.run(reads.select_next_due)
-        return max(interval, jittered(longest) if due is None else min(due, jittered(longest)))
+        if due is not None:
+            await self._claim()
+        if not any(self.runners.jobs()):
+            interval = self._settings.poll_interval
+            longest = jittered(min(IDLE_POLLS * interval, self._settings.heartbeat_interval))
+            self._pause = max(interval, longest if due is None else min(due, longest))
 
     # --- the loop --------------------------------------------------------------------------
 
@@ -186,7 +194,6 @@ class Supervisor:
     # --- claims ----------------------------------------------------------------------------
 
     async def _claim(self) -> None:
-        self._registration.brake = self.runners.brake()
         if self._registration.brake is not None:
             return
         for own in (False, True):
