@@ -137,6 +137,24 @@ def test_the_title_beside_the_main_element_names_its_first_section() -> None:
     assert document.sections[0].heading == "Sudo"
 
 
+def test_labels_that_a_menu_repeats_are_no_prose() -> None:
+    label = "Toggle child pages in navigation"
+    button = f'<label><div class="visually-hidden">{label}</div></label>'
+    menu = "".join(f"<li><a href=p{n}>Menu {n}</a>{button}</li>" for n in range(12))
+    entries = "".join(
+        f"<li><a href=c{n}><i><b><code>Part {n}</code></b></i></a></li>" for n in range(20)
+    )
+    html = (
+        f'<aside class="sidebar-drawer"><ul>{menu}</ul></aside><div class="main">'
+        f'<article role="main"><h1>Tensor</h1><p>A module of symbolic objects</p>'
+        f"<h2>Contents</h2><ul>{entries}</ul></article></div>"
+    )
+    document = read(html)
+    assert document.chosen_by == "article"
+    assert "Part 7" in document.markdown
+    assert "Menu 7" not in document.markdown
+
+
 def test_several_articles_are_read_together() -> None:
     page = (
         f"<body>{CHROME}<div><article><p>One {TEXT}</article><article><p>Two {TEXT}</article></div>"

@@ -5,7 +5,13 @@ import pytest
 from forager.extract.composition import extract_document
 from forager.extract.document import Document
 from forager.extract.kinds import ContentKind
-from forager.extract.sections import CONTINUED, MAX_SECTION_BYTES, MAX_SECTIONS, Section
+from forager.extract.sections import (
+    CONTINUED,
+    LONG_SECTION,
+    MAX_SECTION_BYTES,
+    MAX_SECTIONS,
+    Section,
+)
 
 URL = "https://docs.example.org/guide/page.html"
 
@@ -92,6 +98,45 @@ def test_a_section_that_is_too_large_continues_in_children() -> None:
     }
     assert (last.heading, last.parent, last.position) == ("B", 0, len(found) - 1)
     assert first.anchor == rest[0].anchor == "a"
+
+
+def long_pieces(html: str) -> list[str]:
+    found = [section.content for section in sections(f"<h1>A</h1>{html}")]
+    assert max(map(len, found)) <= 5 * LONG_SECTION // 4
+    return found
+
+
+def test_long_nested_lists_are_cut_between_items() -> None:
+    items = "".join(f"<li>item {number} {'word ' * 20}</li>" for number in range(400))
+    found = long_pieces(f"<ul><li>One<ul>{items}</ul></li><li>Two</li></ul><pre>  x\n    y</pre>")
+    assert len(found) > 2
+    assert all(text.startswith("- item ") for text in found[1:])  # 4 blanks would make it code
+    assert "\n- item 399" in found[-1]
+    assert found[-1].endswith("- Two\n\n```\n  x\n    y\n```")
+
+
+def test_long_code_is_cut_between_lines_into_blocks() -> None:
+    lines = "\n".join(f"line {number} {'x' * 60}" for number in range(2_000))
+    found = long_pieces(f"<pre><code class=language-c>{lines}</code></pre>")
+    assert len(found) > 5
+    assert all(text.startswith("```c\n") and text.endswith("\n```") for text in found)
+    kept = "\n".join(text.removeprefix("```c\n").removesuffix("\n```") for text in found)
+    assert kept == lines
+
+
+def test_long_broken_lines_are_cut_between_them() -> None:
+    lines = [f"entry {number} {'x' * 60}" for number in range(2_000)]
+    found = long_pieces(f"<p>{'<br>'.join(lines)}</p>")
+    assert len(found) > 5
+    assert [line.strip() for text in found for line in text.split("\n")] == lines
+
+
+def test_long_tables_are_cut_between_rows_behind_an_anchor() -> None:
+    row = "<tr><td>{}</td><td>" + "word " * 400 + "</td></tr>"
+    rows = "".join(map(row.format, range(40)))
+    found = long_pieces(f"<p>Lead</p><table id=t>{rows}</table>")
+    assert len(found) > 3
+    assert all(text.startswith("|  |  |\n| --- |") for text in found[1:])
 
 
 def test_too_many_headings_become_text_and_this_is_reported() -> None:

@@ -128,9 +128,11 @@ def split_part(part: HeadedText, content: str) -> list[Piece]:
     placed = [(places[min(at, len(places) - 1)], name) for at, name in names]
     pieces: list[Piece] = []
     for start, end in pairwise(_cuts(blocks, {at for at, _ in placed})):
-        text = "".join(blocks[start:end]).lstrip("\n")
+        text = _dedented("".join(blocks[start:end]).lstrip("\n"))
         inside = dict.fromkeys(name for at, name in placed if start <= at < end)
-        first, *others = split_markdown(text, MAX_SECTION_BYTES)
+        # one block of code or of broken lines; a row of a table stays whole
+        is_long = len(text) > _MAX_BLOCK and not _is_table(text)
+        first, *others = split_markdown(text, LONG_SECTION if is_long else MAX_SECTION_BYTES)
         pieces.append((first, tuple(inside)))
         pieces.extend((text, ()) for text in others)
     return pieces
@@ -138,30 +140,45 @@ def split_part(part: HeadedText, content: str) -> list[Piece]:
 
 def _cuts(blocks: Sequence[str], anchored: set[int]) -> list[int]:
     """The numbers of the blocks with which pieces begin, and the end."""
-    cuts, size = [0], 0
+    cuts, size, at = [0], 0, 0
     best = (0, 0)  # how good the best place since the last cut is, and the place
-    for at, block in enumerate(blocks):
+    while at < len(blocks):
+        block = blocks[at]
         quality = _quality(block, at in anchored) if at > cuts[-1] else 0
         if quality and (size >= LONG_SECTION // 4 or len(block) > LONG_SECTION // 2):
             best = max(best, (quality, at))
         size += len(block)
+        at += 1
         if size > LONG_SECTION and best[0]:
             cuts.append(best[1])
-            size = sum(map(len, blocks[best[1] : at + 1]))
-            best = (0, 0)
+            size, at, best = 0, best[1], (0, 0)
     return [*cuts, len(blocks)]
 
 
-_ITEM = re.compile(r"\n(?:[-*] |\d{1,9}\. )")
+_MAX_BLOCK = 5 * LONG_SECTION // 4  # a longer text is cut inside of a block
+_ITEM = re.compile(r"\n( *)(?:[-*] |\d{1,9}\. )")
 
 
 def _quality(block: str, anchored: bool) -> int:
     """How good a cut before a block is; 0 if it would separate a block from its container."""
     if block.startswith("\n\n") and not block[2:3].isspace() and block[2:3] != ">":
-        return 4 if anchored else 3
-    if _ITEM.match(block):
-        return 2 if anchored else 1
+        return 6 if anchored else 5
+    if item := _ITEM.match(block):
+        return (1 if item[1] else 3) + anchored
     return 0
+
+
+def _dedented(text: str) -> str:
+    """A text that begins inside of a list, up to the end of that list, without its indentation."""
+    indent = len(text) - len(text.lstrip(" "))
+    if not indent:
+        return text
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if line and line[:indent].strip(" "):
+            break
+        lines[at] = line[indent:]
+    return "\n".join(lines)
 
 
 def _with_short_tables(blocks: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -188,7 +205,7 @@ def _short_tables(table: str) -> Iterator[str]:
     piece: list[str] = []
     size = 0
     for row in rows:
-        if size > LONG_SECTION // 2:
+        if piece and size + len(row) > LONG_SECTION // 2:
             yield "\n".join(["\n", head, rule, *piece])
             piece, size = [], 0
         piece.append(row)

@@ -21,6 +21,7 @@ _LARGEST = 0.75
 _SURELY_ENOUGH = 0.35
 _LEAST_PROSE = 0.1
 _FEW_WORDS = 25  # characters of text without a tag in it
+_SENTENCE = 60
 
 
 class Main(NamedTuple):
@@ -51,13 +52,19 @@ class _Text:
         return self.between(index, self.tokens.closing[index])
 
     def prose(self, start: int = 0, end: int | None = None) -> int:
-        """The text between two tags that reads like prose: neither a link nor a few words."""
-        tags, lengths = self.tokens.tags, self._lengths
+        """The text between two tags that reads like prose: neither a link nor a few words.
+
+        A short text counts once: menus repeat the labels of their buttons.
+        """
+        tags, texts, lengths = self.tokens.tags, self.tokens.texts, self._lengths
         total = 0
+        counted: set[str] = set()
         in_link = False
         for index in range(start + 1, (len(tags) - 1 if end is None else end) + 1):
-            if not in_link and lengths[index] >= _FEW_WORDS:
+            if not in_link and lengths[index] >= _FEW_WORDS and texts[index] not in counted:
                 total += lengths[index]
+                if lengths[index] < _SENTENCE:
+                    counted.add(texts[index])
             name = tags[index].name
             in_link = name == "a" or (in_link and name != "/a")
         return total
