@@ -201,7 +201,8 @@ class AsyncForager(SourceCalls):
         self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False
     ) -> Diff:
         """What generation `new` (default: the published one) has otherwise than `old`."""
-        return await diff_generations(self._database, source, old, new, with_sections=sections)
+        name = await self._only_version(source)
+        return await diff_generations(self._database, name, old, new, with_sections=sections)
 
     # --- products ----------------------------------------------------------------------------
 

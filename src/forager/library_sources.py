@@ -36,11 +36,16 @@ class SourceCalls:
         self, source: str, number: int | None = None, *, force: bool = False
     ) -> Generation:
         """Publish a generation (default: the newest); one that was refused needs force."""
-        return await publication.publish(self._database, source, number, force=force)
+        name = await self._only_version(source)
+        return await publication.publish(self._database, name, number, force=force)
+
+    async def _only_version(self, source: str) -> str:
+        return (await sources.get_source(self._database, source)).id
 
     async def roll_back(self, source: str, number: int | None = None) -> Generation:
         """Publish an older generation again (default: the one before)."""
-        return await publication.roll_back(self._database, source, number)
+        name = await self._only_version(source)
+        return await publication.roll_back(self._database, name, number)
 
     async def apply(self, declared: Path | str | Sequence[dict[str, Any]]) -> list[Applied]:
         """Create or update the sources of a file (YAML, TOML, JSON) or a list, and enqueue crawls.
@@ -56,7 +61,7 @@ class SourceCalls:
         self, source: str, folder: Path | str, *, number: int | None = None, replace: bool = False
     ) -> int:
         """Write a markdown file for each page of a source into a new folder; return how many."""
-        wanted = await open_export(self._database, source, number)
+        wanted = await open_export(self._database, await self._only_version(source), number)
         return await export_folder(self._database, wanted, Path(folder), replace=replace)
 
     async def check(self, source: str) -> Report:

@@ -179,6 +179,36 @@ def test_a_refresh_is_asked_for_once(site: Site) -> None:
     assert (busy.code, first["job_id"] in busy.err) == (4, True)
 
 
+def test_a_queued_crawl_is_not_called_running(site: Site) -> None:
+    site.crawl(OLD)
+    first = forager("sources", "refresh", SOURCE, "--json").json
+    [listed] = forager("sources", "list", "--json").json["items"]
+    assert (listed["activity"], listed["state"]) == ("queued", "published")
+    assert "queued" in forager("sources", "list").out
+    assert "queued" in forager("sources", "delete", SOURCE, "--yes").err
+    forager("jobs", "pause", first["job_id"])
+    assert "crawl paused" in forager("sources", "list").out
+
+
+def test_a_short_name_works_in_every_command(site: Site) -> None:
+    replace(site, source="guide@2").crawl(OLD, NEW)
+    for command in (
+        ("sources", "show", "guide"),
+        ("sources", "generations", "guide"),
+        ("sources", "pages", "guide"),
+        ("sources", "diff", "guide"),
+        ("sources", "check", "guide"),
+        ("sources", "refresh", "guide"),
+        ("search", "text", "--source", "guide"),
+        ("read", f"{BASE}same", "--source", "guide"),
+        ("export", "guide", "--format", "llms"),
+        ("events", "list", "--source", "guide"),
+    ):
+        assert forager(*command).code == 0, command
+    assert forager("jobs", "list", "--source", "guide", "--json").json["items"]
+    assert forager("jobs", "list", "--source", "guid", "--json").json["items"] == []
+
+
 def test_a_source_is_deleted_after_confirmation(site: Site) -> None:
     site.crawl(OLD, NEW)
     asked = forager("sources", "delete", SOURCE)

@@ -137,6 +137,25 @@ async def test_a_thousand_sources_are_applied_in_one_transaction(
     assert not any(each.job_is_new for each in again)
 
 
+def test_a_dry_run_requests_the_start_urls(tmp_path: Path) -> None:
+    file = tmp_path / "sources.yaml"
+    site = Site({"/": html("Welcome")})
+    with site.served():
+        urls = {"good": f"{site.url}/", "gone": f"{site.url}/gone"}
+        lines = [
+            f"- {{name: {name}, url: '{url}', allow_private: true}}" for name, url in urls.items()
+        ]
+        lines.append(f"- {{name: private, url: '{urls['good']}'}}")
+        file.write_text("\n".join(["sources:", *lines]))
+        planned = forager("sources", "apply", str(file), "--dry-run")
+    assert planned.code == 1
+    assert f"gone: {urls['gone']}: the server answered 404 Not Found" in planned.out
+    assert "private: " in planned.out
+    assert "loopback address" in planned.out
+    assert "good: " not in planned.out
+    assert forager("sources", "list", "--json").json["items"] == []
+
+
 def test_waiting_reports_the_result_of_each_source(tmp_path: Path) -> None:
     good = Site({"/": html("Home", ["/a", "/gone"]), "/a": html("A")})
     forbidden = Site({"/": html("Home"), "/robots.txt": text("User-agent: *\nDisallow: /")})
@@ -162,5 +181,7 @@ def test_waiting_reports_the_result_of_each_source(tmp_path: Path) -> None:
     assert (results["good"]["pages"], results["good"]["failed_urls"]) == (2, 1)
     assert "robots.txt" in results["forbidden"]["reason"]
     assert "9 of 10 URLs failed (9 × http_403)" in results["broken"]["reason"]
+    shown = forager("jobs", "show", results["good"]["job_id"])
+    assert "3 URLs discovered = 2 fetched + 1 failed\n  failed: 1 http_404\n" in shown.out
     again = forager("sources", "apply", "--wait")  # nothing is left to do for the first
     assert (again.code, "= good (keep)" in again.out) == (2, True)

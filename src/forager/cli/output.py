@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
@@ -212,11 +212,13 @@ def show_facts(facts: Mapping[str, Any]) -> None:
     show_table({"": {"style": "bold"}, " ": {"no_wrap": False}}, rows)
 
 
-def show_model(answer: BaseModel) -> None:
+def show_model(answer: BaseModel, *, without: Collection[str] = ()) -> None:
     """Print all fields that have a value; those with parts as JSON below the others."""
     nested = {}
     facts = {}
     for name in type(answer).model_fields:
+        if name in without:
+            continue
         value, label = getattr(answer, name), name.replace("_", " ")
         if isinstance(value, dict) or _has_parts(value):
             nested[label] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tomllib
 from collections import Counter
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from forager.access.caller import LOCAL
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
+from forager.crawl.preview import address_problems
 from forager.crawl.service import KIND, encrypt_secrets
 from forager.db.database import Database
 from forager.db.transactions import InTransaction
@@ -38,6 +40,7 @@ from forager.settings.values import PlainText
 from forager.validation import matches, message_of, name_of, sentence
 
 MAX_SOURCES = 1000
+SOURCES_AT_ONCE = 8  # whose addresses are checked
 MAX_FILE_BYTES = 1_000_000
 # differ from one sealing to the next, or belong to one job
 NOT_COMPARED = {"sealed"}
@@ -190,6 +193,29 @@ class Applied:
     action: SourceAction
     job_id: UUID
     job_is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddressProblem:
+    """A start URL or folder of a source that cannot be crawled."""
+
+    source_id: str
+    problem: str
+
+
+async def check_addresses(
+    database: Database, settings: Settings, planned: Sequence[Planned]
+) -> list[AddressProblem]:
+    """Request the start URLs of the sources that would be crawled, once each."""
+    at_once = asyncio.Semaphore(SOURCES_AT_ONCE)
+
+    async def check(declared: DeclaredSource) -> list[AddressProblem]:
+        async with at_once:
+            problems = await address_problems(database, settings, declared.options())
+        return [AddressProblem(declared.source_id, problem) for problem in problems]
+
+    todo = [each.declared for each in planned if each.action is not SourceAction.KEEP]
+    return [problem for found in await asyncio.gather(*map(check, todo)) for problem in found]
 
 
 async def plan_sources(

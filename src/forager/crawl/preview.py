@@ -66,6 +66,39 @@ async def preview_crawl(
     return preview
 
 
+async def address_problems(
+    database: Database, settings: Settings, options: CrawlOptions
+) -> list[str]:
+    """What keeps a crawl from its start URLs or its folder; each URL is requested once.
+
+    Repositories are not fetched.
+    """
+    if options.repository is not None:
+        return []
+    problems: list[str] = []
+    gate = open_gate(database, settings, options, ignore_robots=options.ignore_robots)
+    try:
+        async with asyncio.timeout(SECONDS), gate as robots:
+            urls = [] if options.reads_files else first_urls(options)[:FIRST_URLS]
+            problems += [f"{url}: {why}" for url in urls if (why := await _problem_at(robots, url))]
+    except TimeoutError:
+        problems.append(f"{options.seeds[0]}: the site did not answer within {SECONDS:g} s")
+    except ForagerError as error:
+        problems.append(error.message)
+    return problems
+
+
+async def _problem_at(gate: RobotsGate, url: NormalizedUrl) -> str | None:
+    try:
+        verdict = await gate.verdict(url)
+        if not verdict.allowed:
+            return verdict.reason
+        await fetch_page(gate, Request(url))
+    except ForagerError as error:
+        return error.message.removeprefix(f"{url}: ")
+    return None
+
+
 @dataclass(slots=True)
 class _Beginning:
     preview: CrawlPreview

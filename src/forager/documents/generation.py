@@ -95,6 +95,9 @@ def reason_of(note: str | None) -> str | None:
     return note and note.removeprefix(_OLD_PREFIX)
 
 
+ACTIVITIES = {"pending": "queued", "processing": "being crawled", "paused": "crawl paused"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A unit of crawling: a host, or a part of one."""
@@ -128,11 +131,20 @@ class Source:
     updated_at: datetime
     # the job that is refreshing it now
     active_job: UUID | None
-    # that job waits until it is resumed
-    is_paused: bool
+    active_status: str | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "held_back_note", reason_of(self.held_back_note))
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its active job waits until it is resumed."""
+        return self.active_status == "paused"
+
+    @property
+    def activity(self) -> str:
+        """What its active job does, in words; empty without one."""
+        return ACTIVITIES.get(self.active_status or "", "")
 
     @property
     def held_back_message(self) -> str | None:
@@ -148,7 +160,7 @@ class Source:
             return State.HELD_BACK
         if self.published_number is not None:
             return State.PUBLISHED
-        return None if self.active_job is None else State.BUILDING
+        return State.BUILDING if self.active_status not in (None, "pending") else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

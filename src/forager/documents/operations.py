@@ -97,8 +97,11 @@ class Source(
     cron: str | None = Field(
         validation_alias="refresh_cron", description="Refresh schedule, in UTC."
     )
-    active_job: UUID | None = Field(description="The job that is crawling it now.")
+    active_job: UUID | None = Field(description="The job that crawls it now, or is queued.")
     is_paused: bool = Field(description="Whether that job is paused.")
+    activity: str = Field(
+        description="What that job does: queued, being crawled or crawl paused; empty without one."
+    )
     payload: CrawlPayload = Field(description="Options of its crawls.")
 
 
@@ -243,12 +246,6 @@ def _refreshes(source: Any) -> str:
     return f"cron {source.cron} (UTC)" if source.cron else ""
 
 
-def _activity(source: Source) -> str:
-    if source.active_job is None:
-        return ""
-    return "crawl paused" if source.is_paused else "being crawled"
-
-
 def how_to_publish(source: Any) -> str:
     """How to publish a generation that is held back; empty if none is."""
     if source.held_back_number is None:
@@ -262,7 +259,7 @@ SOURCE_COLUMNS: Columns = {
     "SOURCE": "id",
     "STATE": lambda source: source.state and (source.state.label, STATE_STYLES[source.state]),
     "PAGES>": "pages", "GENERATION>": "published_number", "PUBLISHED": "published_at",
-    "REFRESH": _refreshes, "NEXT": "next_refresh_at", "NOW": _activity, "NOTE…?": "held_back_note",
+    "REFRESH": _refreshes, "NEXT": "next_refresh_at", "NOW": "activity", "NOTE…?": "held_back_note",
 }  # fmt: skip
 GENERATION_COLUMNS: Columns = {
     "NUMBER>": "number",

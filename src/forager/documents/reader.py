@@ -25,6 +25,7 @@ from forager.documents.generation import Generation
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.publication import existing_source, publish_hint
+from forager.documents.sources import get_source
 from forager.documents.store import generations, reads
 from forager.documents.store.reads import select_carried_page, select_near_duplicates
 from forager.errors import InvalidInput, NotFound
@@ -110,6 +111,8 @@ async def read_page(
     """
     if generation is not None and source_id is None:
         raise InvalidInput("a generation is a number of one source", hint="Name the source.")
+    if generation is not None and source_id is not None:
+        source_id = (await get_source(database, source_id, owner=user_id)).id
     spellings = _spellings(url)
     async with database.connection() as connection:
         for spelling in spellings:

@@ -119,6 +119,12 @@ def _refresh_of(source: Source) -> NewJob:
     )
 
 
+async def versions_of(database: Database, source_id: str) -> list[str]:
+    """The names that a name stands for: itself and its versions (`flask` and `flask@2.2`)."""
+    found = await database.run(generations.select_sources_named, source_id)
+    return [source_id, *(each.id for each in found if each.id != source_id)]
+
+
 async def find_sources(database: Database, source_ids: Sequence[str]) -> dict[str, Source]:
     """Those of these sources that exist, by id."""
     found = await database.run(generations.select_sources_by_id, source_ids)
@@ -170,8 +176,9 @@ async def delete_source(database: Database, source_id: str) -> None:
     async with database.transaction() as connection:
         source = await locked_source(connection, source_id)
         if source.active_job is not None:
+            active = f"{source.activity}: job {source.active_job}"
             raise NotAllowed(
-                f"source {source_id} is being crawled by job {source.active_job}",
+                f"source {source_id} has an active crawl ({active})",
                 hint=Hint("Cancel that job first: {}", action("jobs cancel", source.active_job)),
             )
         await removal.hide_source(connection, source_id)

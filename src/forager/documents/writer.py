@@ -39,12 +39,14 @@ class GenerationWriter:
         self,
         context: JobContext,
         source_id: str,
+        base_url: str,
         source: SourceRow,
         generation_id: int,
         base_id: int | None,
         extractor_version: str,
     ) -> None:
         self.source_id = source_id
+        self._base_url = base_url
         self.generation_id = generation_id
         self.base_id = base_id
         self._context = context
@@ -80,7 +82,8 @@ class GenerationWriter:
                 )
                 started = (generation_id, source.published)
             repeated = await _still_repeated(connection, source.repeated, *started, version)
-        return cls(context, job.source_id, source._replace(repeated=repeated), *started, version)
+        source = source._replace(repeated=repeated)
+        return cls(context, job.source_id, base_url, source, *started, version)
 
     async def previous(self, keys: Sequence[bytes]) -> dict[bytes, PreviousPage]:
         """The pages of the base generation with these keys; one query."""
@@ -220,7 +223,12 @@ class GenerationWriter:
         assert swapped
         job = self._context.job
         await publishing.remember_job(
-            connection, self.source_id, job.kind, job.lasting_payload, asked=job.created_at
+            connection,
+            self.source_id,
+            job.kind,
+            job.lasting_payload,
+            base_url=self._base_url,
+            asked=job.created_at,
         )
         return None
 

@@ -92,7 +92,8 @@ async def select_events(
          WHERE (%(kind)s::text IS NULL OR e.kind = %(kind)s)
            AND (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
            AND (%(product_id)s::bigint IS NULL OR e.product_id = %(product_id)s)
-           AND (%(source_id)s::text IS NULL OR e.source_id = %(source_id)s)
+           AND (%(source_id)s::text IS NULL OR e.source_id = %(source_id)s
+                OR starts_with(e.source_id, %(source_id)s || '@'))
            AND (%(user_id)s::uuid IS NULL OR e.user_id = %(user_id)s
                 OR e.source_id IS NULL AND e.user_id IS NULL)
            AND (%(since)s::timestamptz IS NULL OR e.occurred_at >= %(since)s)

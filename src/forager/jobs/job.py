@@ -85,6 +85,7 @@ class JobFilters(TypedDict, total=False):
     statuses: Sequence[Status] | None
     kind: str | None
     source_id: str | None
+    source_ids: Sequence[str] | None
     host: str | None
     activity: str | None
     user_id: UUID | None

@@ -60,9 +60,7 @@ def source_line(source: Source, about: str = "") -> str:
     if source.next_refresh_at is not None:
         parts.append(f"next refresh {moment(source.next_refresh_at)}")
     if source.active_job is not None:
-        parts.append(
-            f"{'paused' if source.is_paused else 'being crawled'}: job {source.active_job}"
-        )
+        parts.append(f"{source.activity}: job {source.active_job}")
     return ", ".join(parts)
 
 

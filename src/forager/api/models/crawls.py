@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from forager.api.problems import InvalidFields, field_problems
-from forager.crawl.operations.jobs import GenerationChanges, ShownStatus
+from forager.crawl.operations.jobs import GenerationChanges, Ledger, ShownStatus
 from forager.crawl.operations.sources import CrawlStarted as CrawlStarted
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy, one_strategy
 from forager.crawl.report import CrawlReport
@@ -91,31 +91,6 @@ class KnowledgeItem(CrawlOrder):
             return CrawlOrder.model_validate(given)
         except ValidationError as error:
             raise InvalidFields(field_problems(error.errors(), "body")) from None
-
-
-class Ledger(ResponseModel):
-    """discovered = fetched + unchanged + duplicate + failed + excluded + pending, always."""
-
-    discovered: int = Field(description="URLs known to the crawl.")
-    fetched: int = Field(description="Pages fetched.")
-    unchanged: int
-    duplicate: int = Field(description="URLs with the content of another URL.")
-    failed: int = Field(description="URLs that failed.")
-    excluded: int = Field(description="URLs that the rules exclude.")
-    pending: int = Field(description="URLs yet to be fetched.")
-    carried_over: int = Field(description="Failed pages whose last good version stays published.")
-    failed_by_reason: dict[str, int] = Field(description="Failed URLs by reason.")
-    carried_over_by_reason: dict[str, int] = Field(
-        description="Carried-over pages by reason of failure."
-    )
-    excluded_by_reason: dict[str, int] = Field(description="Excluded URLs by reason.")
-    duplicate_by_reason: dict[str, int] = Field(description="Duplicates by reason.")
-    out_of_scope_links: dict[str, int] = Field(description="Links out of scope by reason.")
-    rendered_by_reason: dict[str, int] = Field(
-        description="Pages that were rendered in a browser, by reason."
-    )
-    remarks: dict[str, int] = Field(description="Remarks by kind.")
-    sitemaps: dict[str, int] = Field(description="Sitemaps by outcome.")
 
 
 class CrawlProgress(ResponseModel, thing="crawl"):

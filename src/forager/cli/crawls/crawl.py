@@ -182,7 +182,8 @@ def _note_active(job: Job, *, detach: bool) -> None:
     from forager.jobs.lifecycle import Status
 
     if job.status is not Status.PAUSED:
-        note(f"{job.source_id} is being crawled already by job {job.id}")
+        state = "queued" if job.status is Status.PENDING else "being crawled"
+        note(f"{job.source_id} is {state} already: job {job.id}")
         if not detach:
             note("showing its progress; the options given now are not applied")
         return

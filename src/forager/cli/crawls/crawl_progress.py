@@ -168,13 +168,14 @@ def show_summary(report: CrawlReport, *, as_json: bool, interrupted: bool = Fals
     say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
     rate = f"{report.pages_per_second:.1f} pages/s"
     say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
-    _show_ledger(report.ledger.summary())
+    show_ledger(report.ledger.summary())
     if report.generation is not None and report.generation.is_complete:
         _show_changes(report.generation)
     _show_what_to_do(report, interrupted=interrupted)
 
 
-def _show_ledger(ledger: dict[str, Any]) -> None:
+def show_ledger(ledger: dict[str, Any]) -> None:
+    """Print the account of all URLs, with the reasons."""
     say(
         f"{counted(ledger['discovered'], 'URL')} discovered = "
         + " + ".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forager.cli.operations import commands_of
-from forager.cli.output import distance, say, show_table
+from forager.cli.output import distance, say, show_model, show_table
 from forager.crawl.operations.job_urls import jobs
 from forager.crawl.operations.jobs import STYLES
 
@@ -26,4 +26,13 @@ def _show_work(answer: Any) -> None:
         say(words)
 
 
-app = commands_of(jobs, {"work": _show_work})
+def _show_job(answer: Any) -> None:
+    from forager.cli.crawls.crawl_progress import show_ledger  # rich starts slowly
+
+    show_model(answer, without={"ledger"})
+    if answer.ledger is not None:
+        say("\nledger", "bold")
+        show_ledger(answer.ledger.model_dump())
+
+
+app = commands_of(jobs, {"work": _show_work, "show": _show_job})

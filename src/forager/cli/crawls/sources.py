@@ -17,11 +17,13 @@ from forager.cli.output import Columns, counted, note, on_one_line, say, short_t
 from forager.cli.reports import reports
 from forager.cli.running import CommandServices, answers, confirm
 from forager.crawl.declared import (
+    AddressProblem,
     Applied,
     DeclaredSource,
     Planned,
     SourceAction,
     apply_plan,
+    check_addresses,
     plan_sources,
     read_source_file,
 )
@@ -79,24 +81,28 @@ ENDED_COLUMNS: Columns = {
 SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
 
 
-def _show_applied(applied: list[Applied] | list[EndedCrawl]) -> None:
+def _show_applied(applied: list[Applied] | list[EndedCrawl] | list[AddressProblem]) -> None:
     ended = [each for each in applied if isinstance(each, EndedCrawl)]
     if ended:
         show_rows(ENDED_COLUMNS, ended)
         counts = Counter(each.result for each in ended)
         return say(", ".join(f"{count} {result}" for result, count in counts.items()), "bold")
     for each in applied:
+        if isinstance(each, AddressProblem):
+            say(f"{each.source_id}: {each.problem}", "red")
         if isinstance(each, Applied):
             earlier = " (in progress with earlier options; apply again when it has ended)"
             say(f"{each.source_id}: job {each.job_id}{'' if each.job_is_new else earlier}")
-    if applied:
+    if any(isinstance(each, Applied) for each in applied):
         note(WORKER_NEEDED)
     return None
 
 
-def _all_published(applied: list[Applied] | list[EndedCrawl]) -> bool:
+def _succeeded(applied: list[Applied] | list[EndedCrawl] | list[AddressProblem]) -> bool:
     return all(
-        isinstance(each, Applied) or each.result is CrawlResult.PUBLISHED for each in applied
+        isinstance(each, Applied)
+        or (isinstance(each, EndedCrawl) and each.result is CrawlResult.PUBLISHED)
+        for each in applied
     )
 
 
@@ -111,18 +117,19 @@ class SourceFileOption:
 
 
 @app.command()
-@answers(_show_applied, succeeded=_all_published)
+@answers(_show_applied, succeeded=_succeeded)
 async def apply(
     services: CommandServices,
     declared: Annotated[list[DeclaredSource], SourceFileOption],
     yes: Yes = False,
-    dry_run: bool = switch("Show the plan and exit.", "--dry-run"),
+    dry_run: bool = switch("Show the plan, request the start URLs, and exit.", "--dry-run"),
     wait: bool = switch("Wait until all are crawled, and report the result of each.", "--wait"),
 ) -> object:
     """Create or update the sources that a file declares, and crawl them.
 
     Applying a file again changes nothing. Sources that the file does not list are not changed. With
-    --wait, the command fails unless all crawls are published.
+    --wait, the command fails unless all crawls are published, and with --dry-run, if a start URL
+    cannot be crawled.
     """
     load_kinds(services.settings.job_modules)
     planned = await plan_sources(services.database, services.settings, declared)
@@ -130,7 +137,7 @@ async def apply(
         _show(planned)
     todo = sum(each.action is not SourceAction.KEEP for each in planned)
     if dry_run:
-        return []
+        return await check_addresses(services.database, services.settings, planned)
     applied: list[Applied] = []
     if todo:
         confirm(f"Apply to {counted(todo, 'source')}?", yes=yes)

@@ -13,7 +13,7 @@ from forager.crawl.report import crawl_report, waits_of
 from forager.db.cursor import Page
 from forager.documents.generation import State
 from forager.documents.publication import publish_hint
-from forager.documents.sources import generations_of_jobs
+from forager.documents.sources import generations_of_jobs, versions_of
 from forager.jobs import job as rows
 from forager.jobs import summary
 from forager.jobs.job import Move
@@ -137,6 +137,31 @@ class GenerationChanges(ResponseModel, thing="generation"):
     )
 
 
+class Ledger(ResponseModel):
+    """discovered = fetched + unchanged + duplicate + failed + excluded + pending, always."""
+
+    discovered: int = Field(description="URLs known to the crawl.")
+    fetched: int = Field(description="Pages fetched.")
+    unchanged: int
+    duplicate: int = Field(description="URLs with the content of another URL.")
+    failed: int = Field(description="URLs that failed.")
+    excluded: int = Field(description="URLs that the rules exclude.")
+    pending: int = Field(description="URLs yet to be fetched.")
+    carried_over: int = Field(description="Failed pages whose last good version stays published.")
+    failed_by_reason: dict[str, int] = Field(description="Failed URLs by reason.")
+    carried_over_by_reason: dict[str, int] = Field(
+        description="Carried-over pages by reason of failure."
+    )
+    excluded_by_reason: dict[str, int] = Field(description="Excluded URLs by reason.")
+    duplicate_by_reason: dict[str, int] = Field(description="Duplicates by reason.")
+    out_of_scope_links: dict[str, int] = Field(description="Links out of scope by reason.")
+    rendered_by_reason: dict[str, int] = Field(
+        description="Pages that were rendered in a browser, by reason."
+    )
+    remarks: dict[str, int] = Field(description="Remarks by kind.")
+    sitemaps: dict[str, int] = Field(description="Sitemaps by outcome.")
+
+
 class ListedJob(Job):
     """A job, whether its pages are published, and what it waits for."""
 
@@ -163,6 +188,9 @@ class JobDetail(ListedJob):
     pages_per_second: float = Field(description="Pace of a crawl.")
     eta_seconds: float | None = Field(
         validation_alias="seconds_left", description="Null unless it runs and makes progress."
+    )
+    ledger: Ledger | None = Field(
+        description="Account of all URLs of a crawl; null for other jobs, and before it starts."
     )
     checkpoint: dict[str, Any] | None = Field(description="Data that its kind has saved.")
     last_events: list[JobEvent] = Field(description="Latest events, oldest first.")
@@ -279,7 +307,7 @@ async def list_jobs(
     page = await _queue(context).list_jobs(
         statuses=status,
         kind=kind,
-        source_id=source,
+        source_ids=source and await versions_of(context.database, source),
         host=host and host.lower(),
         activity=activity,
         user_id=context.owner,
@@ -321,7 +349,8 @@ async def show(context: Context, job_id: JobId) -> JobDetail:
     report = await job_report(context.database, queue, job)
     crawl = await crawl_report(context.database, queue, job)
     waiting = crawl.wait.message if crawl.wait else None
-    return JobDetail.of(report.job, report, crawl, waiting=waiting)
+    ledger = crawl.ledger.summary() if crawl.ledger.discovered else None
+    return JobDetail.of(report.job, report, crawl, waiting=waiting, ledger=ledger)
 
 
 async def _move(context: Context, job_id: str, move: Move, reason: str | None) -> Job:

@@ -29,12 +29,10 @@ _SOURCE: LiteralString = """
            s.generations, s.text_config, s.keep_generations, s.max_shrink, s.max_failed,
            s.kind, s.payload, s.refresh_every, s.refresh_cron, s.next_refresh_at,
            s.created_at, s.updated_at,
-           (SELECT j.id FROM crawl_jobs j
-             WHERE j.source_id = s.id AND j.status IN ('pending', 'processing', 'paused')
-           ) AS active_job,
-           EXISTS (SELECT FROM crawl_jobs j WHERE j.source_id = s.id AND j.status = 'paused')
-           AS is_paused
+           a.id AS active_job, a.status AS active_status
       FROM sources s
+      LEFT JOIN crawl_jobs a
+        ON a.source_id = s.id AND a.status IN ('pending', 'processing', 'paused')
       LEFT JOIN generations g ON g.id = s.published_generation
       LEFT JOIN LATERAL (
             SELECT n.number, n.note, n.published_at FROM generations n
@@ -177,7 +175,8 @@ async def select_held_back_with(
           JOIN sources s ON s.id = g.source_id
           JOIN generation_documents m ON m.generation_id = g.id AND m.url_hash = %(url_hash)s
          WHERE g.state = 'retired' AND g.published_at IS NULL AND s.deleted_at IS NULL
-           AND (%(source)s::text IS NULL OR s.id = %(source)s)
+           AND (%(source)s::text IS NULL OR s.id = %(source)s
+                OR starts_with(s.id, %(source)s || '@'))
            AND (%(user_id)s::uuid IS NULL OR s.user_id = %(user_id)s)
          ORDER BY g.id DESC
          LIMIT 1

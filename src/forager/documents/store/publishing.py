@@ -120,7 +120,13 @@ async def count_removed(connection: Connection, generation_id: int) -> None:
 
 
 async def remember_job(
-    connection: Connection, source_id: str, kind: str, payload: dict[str, Any], *, asked: datetime
+    connection: Connection,
+    source_id: str,
+    kind: str,
+    payload: dict[str, Any],
+    *,
+    base_url: str,
+    asked: datetime,
 ) -> None:
     """Let refreshes run with the options of the job that was published.
 
@@ -128,10 +134,10 @@ async def remember_job(
     """
     await connection.execute(
         """
-        UPDATE sources SET kind = %s, payload = %s
+        UPDATE sources SET kind = %s, payload = %s, base_url = %s
          WHERE id = %s AND (declared_at IS NULL OR declared_at <= %s)
         """,
-        (kind, Jsonb(payload), source_id, asked),
+        (kind, Jsonb(payload), base_url, source_id, asked),
     )
 
 
@@ -156,8 +162,7 @@ async def declare_sources(
                      first timestamptz)
         ON CONFLICT (id) DO UPDATE
            SET deleted_at = NULL,
-               base_url = CASE WHEN s.deleted_at IS NULL THEN s.base_url
-                               ELSE excluded.base_url END,
+               base_url = excluded.base_url,
                kind = excluded.kind,
                payload = excluded.payload,
                declared_at = excluded.declared_at,

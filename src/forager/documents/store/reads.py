@@ -200,9 +200,11 @@ async def select_carried_page(
 
 
 # sources of a reader: one or all, of one owner or of all
+# a name stands for all versions of its source
 _IS_SEARCHED: LiteralString = """
     s.deleted_at IS NULL
-    AND (%(source)s::text IS NULL OR s.id = %(source)s)
+    AND (%(source)s::text IS NULL OR s.id = %(source)s
+         OR starts_with(s.id, %(source)s || '@'))
     AND (%(user_id)s::uuid IS NULL OR s.user_id = %(user_id)s)
 """
 

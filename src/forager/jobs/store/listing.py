@@ -42,6 +42,7 @@ _CONDITIONS: dict[str, LiteralString] = {
     "statuses": "status = ANY(%(statuses)s::job_status[])",
     "kind": "kind = %(kind)s",
     "source_id": "source_id = %(source_id)s",
+    "source_ids": "source_id = ANY(%(source_ids)s)",
     "host": "host = %(host)s",
     "activity": f"""
         id IN (SELECT j.id
