@@ -85,6 +85,26 @@ async def test_auto_renders_what_needs_it(crawls: Crawls, site: Site, settings: 
     await _check_archive(crawls, settings, site.url + "/app/2")
 
 
+def served(body: str) -> Page:
+    return Page(body.encode(), headers={"Content-Type": "text/html"})
+
+
+async def test_menus_that_scripts_add_are_no_gain(crawls: Crawls, site: Site) -> None:
+    """Every page looks empty, and rendering adds the same links and labels outside its content."""
+    menu = "".join(f'<a href="/p/{n}">A label of the menu number {n}</a>' for n in range(8))
+    script = f"document.getElementById('menu').innerHTML = '{menu}'"
+    page = f"<nav id=menu></nav><main><h1>%s</h1></main><script>{script}</script>"
+    names = [f"/p/{n}" for n in range(8)]
+    links = "".join(f"<a href={name}>{name}</a>" for name in names)
+    site.pages = {name: served(page % name) for name in names}
+    site.pages["/"] = served(f"<h1>Home</h1><p>{WORDS}</p>{links}")
+    crawled = await crawls.run(site.url, source="menus")
+    assert crawled.ledger["fetched"] == 9
+    assert crawled.ledger["rendered_by_reason"]["no_content"] <= 5
+    lessons = dict(await crawls.sql("SELECT shape, streak FROM render_lessons"))
+    assert min(lessons.values()) <= -2
+
+
 async def test_a_refresh_goes_by_the_rendered_content(crawls: Crawls, site: Site) -> None:
     """The static response stays the same, and says so by its ETag."""
     page = f"{site.url}/app/2"

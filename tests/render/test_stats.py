@@ -59,6 +59,15 @@ def test_a_template_that_gains_nothing_is_not_tried_in_every_folder() -> None:
     assert not stats.is_wasted("https://docs.example/c/y", template)
 
 
+def test_anchors_of_sections_do_not_make_another_template() -> None:
+    page = '<body class="docs"><div id="app"></div>{}<script src="app.js"></script>'
+    sections = '<section id="{0}"><div class="section" id="{0}-more"></div></section>'
+    first, second = (
+        template_of(page.format(sections.format(name)).encode()) for name in ("intro", "usage")
+    )
+    assert first == second
+
+
 def test_trackers_and_pictures_are_never_requested() -> None:
     def refused(url: str, kind: str = "script", method: str = "GET") -> str | None:
         request = ResourceRequest(url, method, {}, kind, main=False, body=b"")

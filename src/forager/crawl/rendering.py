@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,6 +37,11 @@ from forager.tracing import span
 LITTLE_TEXT = 600
 # characters by which a page must grow for its rendering to count as a gain
 GAIN = 100
+MAX_KNOWN_LINKS = 100_000
+# reasons that only suggest that scripts show more
+GUESSES = ("app_shell", "no_content")
+# pages of a kind that are rendered at once until one has gained
+TRIALS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,8 @@ class Rendering:
         self._missing = missing
         self._hands_over = hands_over
         self.needs_browser_worker: ShapeStats | None = None
+        self._trials = asyncio.Semaphore(TRIALS)
+        self._known_links: set[bytes] = set()  # that rendering has shown
         # pages that wait for the browser or are in it
         self.under_way = 0
 
@@ -141,9 +149,35 @@ class Rendering:
 
     async def render(
         self, url: str, response: Response, static: Extracted, reason: str, extractor: PageExtractor
+    ) -> RenderedFacts | None:
+        """The rendered page; None if pages like it were rendered meanwhile and gained nothing."""
+        assert self._browser is not None
+        template = template_of(response.body)
+        with self._counted():
+            async with self._turn(response.url, template, reason):
+                if reason in GUESSES and self._stats.is_wasted(response.url, template):
+                    return None
+                return await self._render(url, response, static, reason, template, extractor)
+
+    def _turn(
+        self, url: str, template: str, reason: str
+    ) -> AbstractAsyncContextManager[None, bool | None]:
+        """Few pages at once until one of their kind has gained: the first ones may be in vain."""
+        if reason not in GUESSES or self._stats.has_gained(url, template):
+            return nullcontext()
+        return self._trials
+
+    async def _render(
+        self,
+        url: str,
+        response: Response,
+        static: Extracted,
+        reason: str,
+        template: str,
+        extractor: PageExtractor,
     ) -> RenderedFacts:
         assert self._browser is not None
-        with self._counted(), span("render", attributes={"reason": reason}):
+        with span("render", attributes={"reason": reason}):
             page = await self._browser.shared.renderer.render(
                 response,
                 self._browser.new_loader(),
@@ -157,14 +191,27 @@ class Rendering:
         facts = None
         if page.moved is None:
             facts = await extractor.extract(rendered, archive=False, links=self._routes(page))
-        gained = facts is None or _gained(static, facts)
+        gained = facts is None or self._gained(static, facts)
         return RenderedFacts(
             page=page,
             response=rendered,
             facts=facts,
             frame=pack_page(url, page, static.frame) if static.frame else None,
             message=_message(page, reason, gained=gained),
-            shape_stats=self._stats.learn(response.url, template_of(response.body), gained=gained),
+            shape_stats=self._stats.learn(response.url, template, gained=gained),
+        )
+
+    def _gained(self, static: Extracted, rendered: Extracted) -> bool:
+        """Whether rendering showed more text of the document, or links that no other page has.
+
+        Menus that scripts add are neither: they are no part of the document, and all pages have
+        the same.
+        """
+        new = _followed(rendered) - _followed(static) - self._known_links
+        if len(self._known_links) < MAX_KNOWN_LINKS:
+            self._known_links |= new
+        return bool(new) or (
+            rendered.text_length >= static.text_length + GAIN and not _is_same(static, rendered)
         )
 
     def _routes(self, page: RenderedPage) -> list[str]:
@@ -229,9 +276,15 @@ def _looks_empty(response: Response, facts: Extracted) -> str | None:
     return None
 
 
-def _gained(static: Extracted, rendered: Extracted) -> bool:
-    more_text = rendered.text_length >= static.text_length + GAIN
-    return more_text or len(rendered.links) > len(static.links)
+def _followed(facts: Extracted) -> set[bytes]:
+    return set(facts.links.urls.splitlines()[: facts.links.followed])
+
+
+def _is_same(static: Extracted, rendered: Extracted) -> bool:
+    """Whether both have the same document."""
+    if static.document is None or rendered.document is None:
+        return False
+    return static.document.content_hash == rendered.document.content_hash
 
 
 def _message(page: RenderedPage, reason: str, *, gained: bool) -> str:

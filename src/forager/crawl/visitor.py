@@ -37,6 +37,7 @@ from forager.jobs.context import JobContext
 from forager.tracing import span
 
 NOT_MODIFIED = 304
+WASTED = "not rendered: pages like this one show no more when they are rendered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,9 @@ class Visitor:
             settled = replace(self.outcomes.page(entry, response, facts), rendering=message)
             return await self._settle(settled, facts, previous)
         rendered = await self.rendering.render(entry.url, response, facts, reason, self.extractor)
+        if rendered is None:
+            settled = replace(self.outcomes.page(entry, response, facts), rendering=WASTED)
+            return await self._settle(settled, facts, previous)
         if rendered.facts is None:
             moved = self.outcomes.moved_by_script(entry, response, rendered.page.moved or "")
             message, shape_stats = rendered.message, rendered.shape_stats

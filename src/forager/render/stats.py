@@ -28,9 +28,12 @@ _VARIABLE = re.compile(r"\d")
 # what pages of one template share: their scripts and the elements that scripts fill
 _TEMPLATE = re.compile(
     rb"""<script[^>]{0,300}?\bsrc=["']?([^"'\s>?]{1,200})"""
-    rb"""|<(?:div|main|body|section|table)\b[^>]{0,300}?\b(?:id|class)=["']?([^"'>]{1,200})""",
+    rb"""|<(div|main|body|section|table)\b([^>]{0,400})""",
     re.IGNORECASE,
 )
+_CLASS = re.compile(rb"""\bclass=["']?([^"'>]{1,200})""", re.IGNORECASE)
+_ID = re.compile(rb"""\bid=["']?([^"'\s>]{1,200})""", re.IGNORECASE)
+MAX_IDS = 8  # of containers without a class; further ones are anchors in the text
 _TEMPLATE_BYTES = 100_000
 _FOLDERS = re.compile(rb"(?:\.\.?/)+")
 
@@ -48,7 +51,16 @@ def shape_of(url: str) -> str:
 
 def template_of(body: bytes) -> str:
     """A digest of the names of a page's scripts and containers, without numbers."""
-    found = {b" ".join(each) for each in _TEMPLATE.findall(body[:_TEMPLATE_BYTES])}
+    found: set[bytes] = set()
+    ids: list[bytes] = []
+    for script, name, container in _TEMPLATE.findall(body[:_TEMPLATE_BYTES]):
+        if script:
+            found.add(script)
+        elif named := _CLASS.search(container):
+            found.add(named[1])
+        elif name.lower() != b"section" and (named := _ID.search(container)):
+            ids.append(named[1])
+    found.update(ids[:MAX_IDS])
     parts = sorted({_FOLDERS.sub(b"", re.sub(rb"\d+", b"", part)) for part in found})
     return sha256(b"\n".join(parts)).hexdigest()[:16]
 
@@ -71,6 +83,11 @@ class RenderStats:
         """Whether the last page of this shape gained from rendering."""
         shape_stats = self.known.get(shape_of(url))
         return shape_stats is not None and shape_stats.streak > 0
+
+    def has_gained(self, url: str, template: str) -> bool:
+        """Whether the last page of this shape or template gained from rendering."""
+        stats = self.templates.get(template)
+        return self.gains(url) or (stats is not None and stats.streak > 0)
 
     def is_wasted(self, url: str, template: str = "") -> bool:
         """Whether rendering is known to be useless; a re-check is due now and then.
