@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import gzip
+import html
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin
+
+from markdown_it import MarkdownIt
 
 from benchmarks.crawls import crawl_with_forager
 from benchmarks.sites import Site, served
@@ -109,6 +113,37 @@ BLIND_AGAIN = (
         "lilypond", "lilypond-doc-html", "doc/lilypond/html/Documentation", "notation/index.html"
     ),
 )
+# queries were written from lists of files before the first search; MkDocs
+# had not been measured before
+FRESH = (
+    DocumentationSite("flask", "python-flask-doc", "doc/python-flask-doc/html"),
+    DocumentationSite(
+        "celery", "python-celery-doc", "doc/python-celery-doc/html",
+        options=("--exclude", "/_modules/"),
+    ),
+    DocumentationSite(
+        "django-rest-framework", "python-djangorestframework-doc",
+        "doc/python3-djangorestframework/html",
+    ),
+    DocumentationSite("borg", "borgbackup-doc", "doc/borgbackup/html"),
+    DocumentationSite(
+        "pytest", "python-pytest-doc", "doc/python-pytest-doc/html",
+        options=("--exclude", "/_modules/"),
+    ),
+    DocumentationSite(
+        "emscripten", "emscripten-doc", "doc/emscripten-doc/html", "docs/index.html"
+    ),
+    DocumentationSite("mkdocs", "mkdocs-doc", "doc/mkdocs/html"),
+    DocumentationSite("fish", "fish-common", "doc/fish"),
+)  # fmt: skip
+# Stands for a public evaluation over React, FastAPI, Vite and Tailwind, whose documentation is in no
+# package: short questions, several pages that answer each, and markdown instead of a generator's HTML.
+PUBLIC = (
+    DocumentationSite("next", "npm:next", "dist/docs/01-app"),
+    DocumentationSite("bootstrap", "libjs-bootstrap5-doc", "usr/share/doc/libjs-bootstrap5"),
+    DocumentationSite("starlette", "pypi:starlette", "docs"),
+    DocumentationSite("fastify", "npm:fastify", "docs"),
+)
 
 
 def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
@@ -119,7 +154,7 @@ def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
         ready = cache / f"{site.name}.crawled"
         if ready.exists():
             continue
-        folder = unpacked(cache, site.package) / "usr/share" / site.folder
+        folder = folder_of(cache, site)
         with served(Site(site.package, folder, site.start)) as url:
             also = [urljoin(url, page) for page in site.also]
             done = crawl_with_forager(url, home, ("--source", site.name, *site.options, *also))
@@ -128,15 +163,71 @@ def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
     return home
 
 
-def unpacked(cache: Path, package: str) -> Path:
-    """The files of a Debian package, downloaded once."""
-    folder = cache / "sites" / package
+def folder_of(cache: Path, site: DocumentationSite) -> Path:
+    """The folder of its pages; markdown is rendered, with a page that links to all others."""
+    if site not in PUBLIC:
+        return unpacked(cache, site.package) / "usr/share" / site.folder
+    folder = cache / "rendered" / site.name
     if not folder.is_dir():
-        debs = cache / "debs"
-        debs.mkdir(parents=True, exist_ok=True)
-        if not list(debs.glob(f"{package}_*.deb")):
-            subprocess.run(["apt-get", "download", package], cwd=debs, check=True)
-        (deb,) = debs.glob(f"{package}_*.deb")
-        folder.parent.mkdir(exist_ok=True)
-        subprocess.run(["dpkg", "-x", os.fspath(deb), os.fspath(folder)], check=True)
+        render_markdown(unpacked(cache, site.package) / site.folder, folder)
     return folder
+
+
+def unpacked(cache: Path, package: str) -> Path:
+    """The files of a package of Debian, npm or PyPI, downloaded once."""
+    folder = cache / "sites" / package
+    if folder.is_dir():
+        return folder
+    archives = cache / "debs"
+    archives.mkdir(parents=True, exist_ok=True)
+    kind, _, name = package.rpartition(":")
+    pattern, download, unpack = _ARCHIVES[kind]
+    if not list(archives.glob(pattern.format(name))):
+        subprocess.run([*download, name], cwd=archives, check=True)
+    (archive,) = archives.glob(pattern.format(name))
+    folder.mkdir(parents=True)
+    command = [part.format(archive=archive, folder=folder) for part in unpack]
+    subprocess.run(command, check=True)
+    return folder
+
+
+_TAR = ("tar", "xzf", "{archive}", "--strip-components=1", "-C", "{folder}")
+# pattern of the archive, command that downloads it, command that unpacks it
+_ARCHIVES = {
+    "": ("{}_*.deb", ("apt-get", "download"), ("dpkg", "-x", "{archive}", "{folder}")),
+    "npm": ("{}-[0-9]*.tgz", ("npm", "pack"), _TAR),
+    "pypi": (
+        "{}-[0-9]*.tar.gz",
+        (sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"),
+        _TAR,
+    ),
+}
+
+
+def render_markdown(source: Path, target: Path) -> None:
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
+    pages = {}
+    for file in sorted([*source.rglob("*.md"), *source.rglob("*.md.gz")]):
+        opened = gzip.open if file.suffix == ".gz" else open
+        with opened(file, "rt", encoding="utf-8") as lines:
+            text = _COMMENT.sub("", lines.read())
+        head, text = _FRONT_MATTER.match(text)[1] or "", _FRONT_MATTER.sub("", text, count=1)
+        named = re.search(r"^title: *(.+)$", head, re.MULTILINE) or re.search(r"(?m)^# *(.+)", text)
+        title = named[1].strip("\"' ") if named else file.name.split(".")[0]
+        path = str(file.relative_to(source)).removesuffix(".gz").removesuffix(".md") + ".html"
+        body = markdown.render(_MARKDOWN_LINK.sub(r"\1.html", text))
+        heading = f"<h1>{html.escape(title)}</h1>" if head or not named else ""
+        pages[path] = title
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / path).write_text(
+            f"<!doctype html><html lang=en><title>{html.escape(title)}</title>"
+            f"<main>{heading}{body}</main></html>",
+            encoding="utf-8",
+        )
+    links = "".join(f'<li><a href="{path}">{html.escape(pages[path])}</a>' for path in pages)
+    (target / "index.html").write_text(f"<main><h1>Contents</h1><ul>{links}</ul></main>")
+
+
+_COMMENT = re.compile(r"\{/\*.*?\*/\}|<!--.*?-->", re.DOTALL)
+_FRONT_MATTER = re.compile(r"(?:---\n(.*?)\n---\n)?", re.DOTALL)
+_MARKDOWN_LINK = re.compile(r"(\]\([\w./-]+)\.md(?=[)#])")
