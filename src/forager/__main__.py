@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from forager.cli.quick import quick_answer
 from forager.processes.started import StartedProcess, start_runner
 
 # commands that run a crawl in the foreground, and options with which they do not
@@ -21,6 +22,8 @@ def main() -> None:
     os.umask(0o077)
     # most allocations of a command are imported modules, which are never freed
     gc.set_threshold(100_000, 20, 20)
+    if quick_answer(sys.argv[1:]):
+        return
     spare = spare_runner(sys.argv[1:])
     try:
         from forager.cli import main as cli

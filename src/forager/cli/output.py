@@ -187,14 +187,14 @@ def show_list(
     return note_more(getattr(page, "next_cursor", None))
 
 
-def note_more(cursor: object | None) -> None:
+def note_more(cursor: object | None, err: Console | None = None) -> None:
     if cursor is not None:
-        note(f"More results: --cursor {cursor}")
+        note(f"More results: --cursor {cursor}", err)
 
 
-def note(text: str) -> None:
+def note(text: str, err: Console | None = None) -> None:
     """Print a note on standard error, where programs that read the data do not see it."""
-    console(sys.stderr).print(clean(text), soft_wrap=True)
+    (err or console(sys.stderr)).print(clean(text), soft_wrap=True)
 
 
 def say(text: str, style: str = "") -> None:
@@ -307,8 +307,11 @@ def _cell(value: Any, cut: bool) -> Text:
     return cell
 
 
-def console(stream: TextIO | None = None) -> Console:
-    """A console without color and line folding where the stream is not a terminal."""
+def console(stream: TextIO | None = None, *, terminal: Mapping[str, str] | None = None) -> Console:
+    """A console without color and line folding where the stream is not a terminal.
+
+    `terminal` is the environment of one that shows what is written to the stream.
+    """
     from rich.console import Console
 
     class QuietConsole(Console):
@@ -317,14 +320,17 @@ def console(stream: TextIO | None = None) -> Console:
             silence_stdout()
 
     stream = stream or sys.stdout
-    on_terminal = stream is not None and stream.isatty()
+    on_terminal = terminal is not None or (stream is not None and stream.isatty())
+    environment = os.environ if terminal is None else terminal
     return QuietConsole(
         file=stream,
         highlight=False,
         markup=False,
         emoji=False,
-        color_system="auto" if on_terminal and not os.environ.get("NO_COLOR") else None,
+        color_system="auto" if on_terminal and not environment.get("NO_COLOR") else None,
         width=None if on_terminal else ENDLESS_WIDTH,
+        force_terminal=None if terminal is None else True,
+        _environ=environment,
     )
 
 

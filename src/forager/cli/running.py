@@ -53,6 +53,8 @@ class CommandServices:
     as_json: bool = False
     # of a crawl in the foreground
     spare_runner: StartedProcess | None = None
+    # as in LANG; None for that of this process
+    language: str | None = None
 
     @property
     def context(self) -> Context:
@@ -66,7 +68,7 @@ class CommandServices:
             self.settings,
             actor=caller.actor,
             caller=caller,
-            language=os.environ.get("LANG"),
+            language=self.language or os.environ.get("LANG"),
         )
 
     @property

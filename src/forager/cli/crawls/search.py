@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from forager.cli.options import Cursor, option
-from forager.cli.output import clean, console, counted, note, note_more, say, short_time, write
+from forager.cli.output import clean, console, counted, note, note_more, short_time, write
 from forager.cli.running import CommandServices, answers
 from forager.documents import reading_operations as operations
 from forager.documents.search import SectionKind
@@ -21,6 +21,8 @@ from forager.index.engine import open_engine
 from forager.settings import Search
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from forager.index.reindex import Reindexed
 
 REINDEX = "reindex"
@@ -97,36 +99,39 @@ app = typer.Typer(
 app.command(REINDEX)(reindex)
 
 
-def show_hits(page: Any) -> None:
+def show_hits(page: Any, out: Console | None = None, err: Console | None = None) -> None:
+    """Print the hits, and notes about them on standard error; or both on other consoles."""
+    out = out or console()
     for hit in page.items:
-        _show_hit(hit)
+        _show_hit(hit, out)
     total = f"{'at least ' if page.capped else ''}{counted(page.total, 'result')}"
     shown = f"{len(page.items)} of {total}" if page.items else "no results"
-    note(shown)
+    note(shown, err)
     if page.note:
-        note(page.note)
+        note(page.note, err)
     if page.capped:
-        note("Too many sections match, so only some were ranked. Add words to narrow the search.")
-    note_more(page.next_cursor)
+        note(
+            "Too many sections match, so only some were ranked. Add words to narrow the search.",
+            err,
+        )
+    note_more(page.next_cursor, err)
 
 
-def _show_hit(hit: Any) -> None:
+def _show_hit(hit: Any, out: Console) -> None:
     from rich.text import Text
 
     head = hit.heading or hit.title
     place = hit.title if hit.title and hit.title != hit.heading else hit.source
-    console().print(
-        Text.assemble((clean(head), "bold"), (f"  {clean(place)}", "dim")), soft_wrap=True
-    )
-    say(hit.url, "cyan")
+    out.print(Text.assemble((clean(head), "bold"), (f"  {clean(place)}", "dim")), soft_wrap=True)
+    out.print(clean(hit.url), style="cyan", soft_wrap=True)
     # the ranges fit the cleaned text: cleaning replaces one character by one
     snippet = Text(clean(hit.snippet))
     for start, end in hit.highlights:
         snippet.stylize("bold", start, end)
-    console().print(snippet, soft_wrap=True)
+    out.print(snippet, soft_wrap=True)
     if further := _further(hit):
-        console().print(Text(clean(further), "dim"), soft_wrap=True)
-    say("")
+        out.print(Text(clean(further), "dim"), soft_wrap=True)
+    out.print()
 
 
 def _further(hit: Any) -> str:

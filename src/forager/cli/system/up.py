@@ -97,6 +97,7 @@ class ServerPart:
     async def serve(self, on_signal: Callable[[], None] | None = None) -> None:
         """Serve until it is stopped; with `on_signal`, signals call it."""
         from forager.api.server import serve
+        from forager.cli.system.quick_answers import quick_answers
         from forager.db.database import open_database
         from forager.mcp.transports import mcp_endpoint
         from forager.web.app import dashboard
@@ -113,11 +114,12 @@ class ServerPart:
                 extend=dashboard,
                 beside=mcp_endpoint,
             )
-            if on_signal is None:
-                await serving
-            else:
-                grace = settings.shutdown_grace
-                await run_until_stopped(serving, on_signal, grace=grace)
+            async with quick_answers(database, settings):
+                if on_signal is None:
+                    await serving
+                else:
+                    grace = settings.shutdown_grace
+                    await run_until_stopped(serving, on_signal, grace=grace)
 
     def _note_address(self, address: str) -> None:
         if sys.stderr is not None and sys.stderr.isatty():
