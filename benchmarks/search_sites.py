@@ -136,8 +136,8 @@ FRESH = (
     DocumentationSite("mkdocs", "mkdocs-doc", "doc/mkdocs/html"),
     DocumentationSite("fish", "fish-common", "doc/fish"),
 )  # fmt: skip
-# Stands for a public evaluation over React, FastAPI, Vite and Tailwind, whose documentation is in no
-# package: short questions, several pages that answer each, and markdown instead of a generator's HTML.
+# stands for a public evaluation over React, FastAPI, Vite and Tailwind, which no package documents:
+# short questions, several pages that answer each, and markdown instead of a generator's HTML
 PUBLIC = (
     DocumentationSite("next", "npm:next", "dist/docs/01-app"),
     DocumentationSite("bootstrap", "libjs-bootstrap5-doc", "usr/share/doc/libjs-bootstrap5"),
