@@ -82,6 +82,10 @@ class StaticModel:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return await asyncio.to_thread(lambda: self._embed(texts).tolist())
 
+    def vectors(self, texts: Sequence[str]) -> Any:
+        """The vectors of texts, as rows of a matrix."""
+        return self._embed(texts)
+
     def word_vectors(self, words: Sequence[str]) -> Any:
         """The vectors of single words, as rows of a matrix."""
         import numpy

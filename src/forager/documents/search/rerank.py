@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from forager.documents.search.embedding import StaticModel
 from forager.documents.search.scopes import RankedGenerations
-from forager.documents.search.score import Candidate, WeightedTerms, name_pages
+from forager.documents.search.score import Candidate, WeightedTerms, name_pages, tells_changes
 from forager.documents.search.snippets import plain_text
 
 # sections that are compared, and of how many pages
 MAX_SECTIONS = 60
 MAX_PAGES = 30
-# the weight of this stage beside the first one, whose scores are 0 to 1
-WEIGHT = 0.5
 # the similarity of unrelated words
 _UNRELATED = 0.35
 # what a word in the text counts, and what one in the heading counts more
@@ -28,6 +27,25 @@ _IN_TEXT = 0.8
 _IN_HEADING = 0.3
 # the words of identifiers too: "set", "visible" of set_visible
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class StageWeights:
+    """The weight of each signal, from 0 to 1, beside the score of the first stage, 0 to 1."""
+
+    # how near the words of the section come to those of the question
+    words: float = 0.5
+    # how near the word does that is farthest from the section
+    farthest: float = 0.2
+    # how near the title of the page comes to the question
+    title: float = 0.2
+    # the first section of a page
+    lead: float = 0.15
+    # no section about the changes of a version
+    lasting: float = 0.1
+
+
+WEIGHTS = StageWeights()
 
 
 async def rerank(
@@ -40,7 +58,7 @@ async def rerank(
     name_pages(chosen)
     terms = {source: terms for scope in scopes for source, terms in scope.terms_by_source.items()}
     fits = {source: fit for scope in scopes for source, fit in scope.fits.items()}
-    await asyncio.to_thread(_add_closeness, chosen, terms, fits, model)
+    await asyncio.to_thread(_add_signals, chosen, terms, fits, model)
     return sorted(found, key=lambda each: -each.score)
 
 
@@ -54,33 +72,50 @@ def _best(found: Sequence[Candidate]) -> list[Candidate]:
     return [each for _, each in sorted(ranked, key=lambda pair: pair[0])][:MAX_SECTIONS]
 
 
-def _add_closeness(
+def _add_signals(
     chosen: Sequence[Candidate],
     terms: Mapping[str, WeightedTerms],
     fits: Mapping[str, float],
     model: StaticModel,
 ) -> None:
-    values = [
-        fits.get(source := each.place.source_id, 1.0) * _closeness(each, terms[source], model)
+    """Add each signal to the scores, on a scale from 0 for the worst section to 1 for the best."""
+    titles = _title_similarities(chosen, model)
+    signals = [
+        _signals(each, terms[each.place.source_id], titles[each.page_name], model)
         for each in chosen
     ]
-    low, high = min(values), max(values)
-    for each, value in zip(chosen, values, strict=True):
-        each.score += WEIGHT * (value - low) / (high - low) if high > low else 0.0
+    fit = [fits.get(each.place.source_id, 1.0) for each in chosen]
+    for name in (field.name for field in fields(WEIGHTS)):
+        values = [factor * getattr(each, name) for factor, each in zip(fit, signals, strict=True)]
+        low, high = min(values), max(values)
+        weight = getattr(WEIGHTS, name) / (high - low) if high > low else 0.0
+        for each, value in zip(chosen, values, strict=True):
+            each.score += weight * (value - low)
 
 
-def _closeness(candidate: Candidate, terms: WeightedTerms, model: StaticModel) -> float:
-    """How near the words of a section come to those of the question, from 0 on."""
+def _title_similarities(chosen: Sequence[Candidate], model: StaticModel) -> dict[str, float]:
+    titles = list({each.page_name for each in chosen})
+    question, *vectors = model.vectors([chosen[0].query.typed, *titles])
+    return {name: float(vector @ question) for name, vector in zip(titles, vectors, strict=True)}
+
+
+def _signals(
+    candidate: Candidate, terms: WeightedTerms, title: float, model: StaticModel
+) -> StageWeights:
+    """The signals of a section, each from 0 on."""
     place = candidate.place
     wanted = model.word_vectors([text.lower() for text in terms.texts])
     heading = _nearest(wanted, f"{candidate.page_name} {place.parent} {place.heading}", model)
     text = _nearest(wanted, plain_text(place.beginning), model)
-    pairs = zip(terms.rarity, heading, text, strict=True)
-    total = sum(
-        rarity * (max(above, _IN_TEXT * below) + _IN_HEADING * above)
-        for rarity, above, below in pairs
+    best = [max(above, _IN_TEXT * below) for above, below in zip(heading, text, strict=True)]
+    values = (value + _IN_HEADING * above for value, above in zip(best, heading, strict=True))
+    return StageWeights(
+        words=terms.share(values),
+        farthest=min(best),
+        title=title,
+        lead=float(candidate.position == 0),
+        lasting=float(not tells_changes(candidate)),
     )
-    return total / sum(terms.rarity)
 
 
 def _nearest(wanted: Any, text: str, model: StaticModel) -> list[float]:

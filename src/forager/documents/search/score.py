@@ -234,15 +234,21 @@ def _score(candidate: Candidate, terms: WeightedTerms, weights: Weights) -> floa
 
 def _factor(candidate: Candidate, weights: Weights) -> float:
     """Less than 1 for sections that mention what others explain."""
-    heading, page = candidate.place.heading, candidate.page_name
+    page = candidate.page_name
     factor = 1 - weights.listing * (candidate.is_listing or bool(_INDEX.fullmatch(page)))
-    if _CHANGES.search(heading) or _CHANGES.search(page):
+    if tells_changes(candidate):
         factor *= 1 - weights.changes
     if _GLOSSARY.search(page):
         factor *= 1 - weights.glossary
     if candidate.is_preferred:
         factor *= 1 + weights.language
     return factor
+
+
+def tells_changes(candidate: Candidate) -> bool:
+    """Whether a section or its page tells what changed in a version."""
+    names = (candidate.place.heading, candidate.page_name)
+    return any(_CHANGES.search(name) for name in names)
 
 
 @lru_cache(maxsize=8192)
