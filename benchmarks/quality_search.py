@@ -25,8 +25,10 @@ from benchmarks.search_sites import (
     BLIND,
     BLIND_AGAIN,
     DEVELOPMENT,
+    FRESH,
     FURTHER,
     HELD_OUT,
+    PUBLIC,
     UNSEEN,
     UNSEEN_HELD_OUT,
     DocumentationSite,
@@ -34,7 +36,7 @@ from benchmarks.search_sites import (
 )
 from forager.db.database import Database
 from forager.db.embedded import join_server
-from forager.documents.search import SearchRequest, ranking, search
+from forager.documents.search import SearchRequest, ranking, rerank, search
 from forager.documents.search.embedding import Embedder, static_model
 from forager.documents.search.semantic import Embedding
 from forager.logs import configure_logs
@@ -43,7 +45,12 @@ from forager.settings import Settings
 CACHE = Path(os.environ.get("SEARCH_BENCH_CACHE", "/var/tmp/forager-search"))
 OWN_QUERIES = [
     Path(__file__).parent / name
-    for name in ("search_queries.json", "unseen_queries.json", "blind_queries.json")
+    for name in (
+        "search_queries.json",
+        "unseen_queries.json",
+        "blind_queries.json",
+        "fresh_queries.json",
+    )
 ]
 DEPTH = 10
 # notes below the tables
@@ -89,6 +96,8 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Other generators, tuned on": UNSEEN,
     "Other generators, held-out": UNSEEN_HELD_OUT,
     "Other generators, blind": BLIND_AGAIN,
+    "Fresh": FRESH,
+    "Like the public evaluation": PUBLIC,
 }
 
 
@@ -111,13 +120,15 @@ async def judge(
     embedder: Embedder | None = None,
     *,
     is_named: bool = False,
+    in_all: bool = False,
 ) -> list[Judged]:
-    """Search in one source or, with its name after the query, in all."""
+    """Search in one source or in all, with or without its name after the query."""
     judged = []
     for site, kind in ((site, kind) for site in sites for kind in KINDS):
         for query, pattern in queries[site][kind]:
             asked = f"{query} {site}" if is_named else query
-            request = SearchRequest(query=asked, source=None if is_named else site, limit=DEPTH)
+            source = None if is_named or in_all else site
+            request = SearchRequest(query=asked, source=source, limit=DEPTH)
             page = await search(database, request, None, embedder)
             urls = [hit.url if hit.source_id == site else "" for hit in page.items]
             place = next((n for n, url in enumerate(urls, 1) if re.search(pattern, url)), 0)
@@ -160,6 +171,8 @@ async def report_group(
         rows += rows_of("by words and meaning", judged)
         named = await judge(database, queries, names, embedder, is_named=True)
         rows += rows_of("the same in all sources, with the name of the source", named)
+        unnamed = await judge(database, queries, names, embedder, in_all=True)
+        rows += rows_of("the same in all sources, without it", unnamed)
     for site in names:
         rows += rows_of(site, [each for each in judged if each.site == site])
     report.table(HEAD, rows)
@@ -171,20 +184,23 @@ async def report_group(
 async def report_signals(
     database: Database, queries: Queries, groups: Sequence[Group], report: Report
 ) -> None:
-    """Measure the contribution of each signal: all queries without it, by words alone."""
+    """Measure the contribution of each signal: all queries without it."""
     report.heading("Without one signal")
-    report.text("All sites, by words. The first row has every signal.")
+    report.text("By words and meaning. The first row has every signal.")
     sites = [site.name for _, group in groups for site in group]
-    weights = ranking.WEIGHTS
     rows = []
-    for name in ("", *(field.name for field in fields(weights))):
-        ranking.WEIGHTS = replace(weights, **{name: 0.0}) if name else weights
-        judged = await judge(database, queries, sites)
+    stages = [ranking, rerank]
+    left_out = [(stage, each.name) for stage in stages for each in fields(stage.WEIGHTS)]
+    for module, name in [(ranking, ""), *left_out]:
+        weights = module.WEIGHTS
+        module.WEIGHTS = replace(weights, **{name: 0.0}) if name else weights
+        judged = await judge(database, queries, sites, static_model())
+        module.WEIGHTS = weights
         shown = (summary([each for each in judged if each.kind == kind])[1:4] for kind in KINDS)
-        rows.append(
-            [f"without {name}" if name else "all", *(cell for row in shown for cell in row)]
-        )
-    ranking.WEIGHTS = weights
+        stage = "second stage, " if module is rerank else ""
+        label = f"without {stage}{name}" if name else "all"
+        rows.append([label, *(cell for row in shown for cell in row)])
+        print(*rows[-1], sep=" | ", file=sys.stderr)
     head = [f"{kind} {what}" for kind in KINDS for what in ("first", "first three", "MRR")]
     report.table(("signal", *head), rows)
 
@@ -196,22 +212,23 @@ async def run(url: str, options: argparse.Namespace, report: Report) -> None:
     groups = groups_of(options)
     async with Database(url, name="quality-search", max_size=1) as database:
         await Embedding(database, Settings()).run()
+        if options.signals:
+            return await report_signals(database, queries, groups, report)
         for group in groups:
             await report_group(database, queries, group, report, misses=options.misses)
-        if options.signals:
-            await report_signals(database, queries, groups, report)
+        return None
 
 
 def groups_of(options: argparse.Namespace) -> list[Group]:
-    return [(name, sites) for name, sites in GROUPS.items() if options.only in (None, name)]
+    return [(name, sites) for name, sites in GROUPS.items() if name in (options.only or GROUPS)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queries", type=Path)
-    parser.add_argument("--only", choices=(*GROUPS,))
+    parser.add_argument("--only", choices=(*GROUPS,), action="append")
     parser.add_argument("--misses", action="store_true", help="list queries not answered first")
-    parser.add_argument("--signals", action="store_true", help="leave out each signal in turn")
+    parser.add_argument("--signals", action="store_true", help="only leave out each signal in turn")
     options = parser.parse_args()
     configure_logs("critical")
     home = prepare(CACHE, [site for _, sites in groups_of(options) for site in sites])

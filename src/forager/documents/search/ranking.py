@@ -58,6 +58,8 @@ async def rank(
         matching = await lookup.select(scope.query.match)
         if share < 1 and scope.query.is_simple and len(scope.query.terms) > 1:
             matching |= await lookup.select(scope.query.relaxed(scope.terms.rarity, share))
+            if not matching and scope.is_named:
+                matching = await lookup.select(scope.query.relaxed(scope.terms.rarity, SOME))
         best = _most_promising(matching.values(), scope)
         keys = [(each.document_id, each.position) for each in best]
         places = await store.select_places(connection, keys, scope.generation_ids)

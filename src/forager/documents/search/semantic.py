@@ -140,8 +140,16 @@ async def unembedded_note(
 
 def is_question(query: Query) -> bool:
     """Whether a query may describe what it searches for, rather than name it."""
-    plain = all(term.kind is TermKind.WORDS and not term.negated for term in query.terms)
-    return plain and len(query.alternatives) == 1 and len(query.terms) >= MIN_WORDS
+    plain = [term for term in query.terms if term.kind is TermKind.WORDS and not term.negated]
+    # "how do I deploy to GitHub Pages" names something as well, but no symbol of a program
+    others = [term for term in query.terms if term not in plain]
+    is_name = [term.kind is TermKind.IDENTIFIER and term.text.isalpha() for term in others]
+    return (
+        all(is_name)
+        and not any(term.negated for term in others)
+        and len(query.alternatives) == 1
+        and len(plain) >= MIN_WORDS
+    )
 
 
 def _is_searched(request: SearchRequest) -> bool:
