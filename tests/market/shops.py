@@ -38,6 +38,8 @@ PARSED = """<!doctype html><html lang="en"><head><title>{name}</title>
 "name": "{name}", "sku": "{sku}", "offers": {{"@type": "Offer", "price": "{list_price}",
 "priceCurrency": "EUR", "availability": "https://schema.org/{stock}"}}}}</script></head>
 <body><h1>{name}</h1><p {attributes}></p></body></html>"""
+FLIPPING = DEAL.replace("<strong>", '<strong class="now">')
+UNSTRUCK = FLIPPING.replace("<s>€{list_price}</s>", "")
 # what a shop shows at every URL, with a price that is plausible
 SAME = {"name": "Thing of the day", "sku": "today", "price": "20.00", "stock": "InStock"}
 # instead of a product, with an amount that is no price of it
@@ -63,6 +65,7 @@ class Fault(StrEnum):
     GONE = "404"
     HANGS = "hangs"
     SAME_PAGE = "same page"
+    EMPTY = "empty answers"
 
 
 class Template(StrEnum):
@@ -74,6 +77,18 @@ class Template(StrEnum):
     EMPTY = "price missing now and then, amounts elsewhere"
     RAISING = "a parser that raises now and then"
     HANGING = "a parser that hangs now and then"
+    FLIPPING = "a deal beside a list price that is not always struck through"
+    UNTRIED = "a first parser version that is wrong"
+    LATE = "a parser that is rolled out after some visits"
+
+
+# by which the parser of a shop is chosen
+FOLDERS = {
+    Template.RAISING: "raising/",
+    Template.HANGING: "hanging/",
+    Template.UNTRIED: "untried/",
+    Template.LATE: "late/",
+}
 
 
 class Wrong(StrEnum):
@@ -113,7 +128,14 @@ class Shop(LoopbackServer):
         # pages that show something else
         self.wrong: dict[str, Wrong] = {}
         self.served: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        # how often a product was shown
+        self.visits: Counter[str] = Counter()
+        # offers that were shown by two visits or more
+        self.lasting: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        self._shown_in: dict[str, int] = {}
         self.requests: Counter[str] = Counter()
+        self.hour = 0
+        self.pages_requested = 0
         self._over = asyncio.Event()
 
     @property
@@ -121,8 +143,7 @@ class Shop(LoopbackServer):
         return f"127.0.0.1:{self.port}"
 
     def url(self, name: str) -> str:
-        folder = {Template.RAISING: "raising/", Template.HANGING: "hanging/"}
-        return f"http://{self.host}/{folder.get(self.template, '')}{name}"
+        return f"http://{self.host}/{FOLDERS.get(self.template, '')}{name}"
 
     def fall_ill(self, fault: Fault | None) -> None:
         """Called on the loop of the server; whatever hangs is cut off."""
@@ -144,6 +165,7 @@ class Shop(LoopbackServer):
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode().rpartition("/")[2]
             self.requests[str(self.fault)] += 1
+            self.pages_requested += path != "robots.txt"
             if path == "robots.txt":
                 writer.write(_answer("200 OK", b"User-agent: *\nAllow: /\n", "text/plain"))
             elif self.fault is Fault.OUTAGE:
@@ -161,6 +183,8 @@ class Shop(LoopbackServer):
     def _answer(self, name: str) -> bytes:
         if self.fault is Fault.BUSY:
             return _answer("503 Service Unavailable", b"later")
+        if self.fault is Fault.EMPTY:
+            return _answer("200 OK", b"<!doctype html><html><body></body></html>")
         if self.fault is Fault.CAPTCHA:
             return _answer("403 Forbidden", CAPTCHA)
         if name == "all":
@@ -176,9 +200,18 @@ class Shop(LoopbackServer):
         truth = self.products[name]
         if self.is_incomplete:
             return _answer("200 OK", self._page(name, truth))
-        if self.served[name][-1:] != [truth.shown]:
-            self.served[name].append(truth.shown)
+        self._note(name, truth.shown)
         return _answer("200 OK", self._page(name, truth))
+
+    def _note(self, name: str, shown: tuple[str, str]) -> None:
+        """Retries within an hour are one visit."""
+        if self.served[name][-1:] != [shown]:
+            self.served[name].append(shown)
+        elif self._shown_in[name] != self.hour and self.lasting[name][-1:] != [shown]:
+            self.lasting[name].append(shown)
+        if self._shown_in.get(name) != self.hour:
+            self.visits[name] += 1
+        self._shown_in[name] = self.hour
 
     def _page(self, name: str, truth: Truth) -> bytes:
         stock = "InStock" if truth.in_stock else "OutOfStock"
@@ -192,10 +225,17 @@ class Shop(LoopbackServer):
             "shown_price": "" if is_missing else f"CHF {truth.price}",
             "attributes": self._attributes(truth),
         }
-        templates = {Template.DEAL: DEAL, Template.CROWNS: CROWNS, Template.EMPTY: EMPTY}
-        parsed = (Template.RAISING, Template.HANGING)
-        template = PARSED if self.template in parsed else templates.get(self.template, PAGE)
+        templates = {
+            Template.DEAL: DEAL, Template.CROWNS: CROWNS, Template.EMPTY: EMPTY,
+            Template.RAISING: PARSED, Template.HANGING: PARSED, Template.LATE: PARSED,
+            Template.FLIPPING: FLIPPING if self._strikes(name) else UNSTRUCK,
+        }  # fmt: skip
+        template = templates.get(self.template, PAGE)
         return template.format(**named, **more).encode()
+
+    def _strikes(self, name: str) -> bool:
+        """Once three pages have shown the deal, any page may not strike its list price through."""
+        return self.visits[name] < 3 or self.visits[name] % 2 == 0
 
     def _attributes(self, truth: Truth) -> str:
         """What the parser of the shop reads."""

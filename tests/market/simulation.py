@@ -19,10 +19,13 @@ from pathlib import Path
 
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
+from forager.parsers import registry
+from forager.parsers.rollouts import roll_out
 from forager.products.alerts.rules import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.services.supervisor import running
 from forager.settings import Settings
+from forager.tasks.rereading import reread_archive
 from forager.tasks.scheduler import Scheduler
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import NewWebhook, Webhooks
@@ -40,6 +43,7 @@ SCHEDULE = {
     3: (Fault.GONE, range(2, 6)),
     4: (Fault.HANGS, range(2, 5)),
     7: (Fault.SAME_PAGE, range(2, 4)),
+    8: (Fault.EMPTY, range(2, 4)),
 }
 # by shop: what its pages show instead of their products, one after the other, in which hours
 WRONG_PAGES = {11: range(2, 6)}
@@ -50,8 +54,14 @@ TEMPLATES = {
     14: (Template.EMPTY, range(3, 4)),
     15: (Template.RAISING, range(2, 5)),
     16: (Template.HANGING, range(2, 4)),
+    17: (Template.FLIPPING, range(0)),
+    18: (Template.UNTRIED, range(0)),
+    19: (Template.LATE, range(0)),
 }
+# the hour in which a parser is rolled out that corrects what was read before
+LATE_ROLLOUT = 4
 PARSERS = str(Path(__file__).parent.parent / "parsers" / "faulty_parsers.py")
+OUTAGE, LATE = 1, 19
 # these are visited through the proxies
 PROXIED = (5, 6)
 DAY = 8
@@ -92,6 +102,8 @@ class Market:
         self.hours += 1
         ill = {n: f for n, (f, when) in SCHEDULE.items() if hour in when and not quiet}
         self.shops.fall_ill(ill)
+        if hour == LATE_ROLLOUT and not quiet:
+            await roll_out(self.tasks.database, self.tasks.settings, "late", "1")
         for number, when in WRONG_PAGES.items():
             shown = hour in when and not quiet
             pages = dict(zip(self.all[number].products, cycle(Wrong), strict=False))
@@ -99,6 +111,7 @@ class Market:
         for number, (_, when) in TEMPLATES.items():
             self.all[number].is_incomplete = hour in when and not quiet
         for shop in self.all:
+            shop.hour = self.hours
             # what such a shop changes meanwhile cannot be read
             if not shop.is_incomplete:
                 shop.change_offers(self.chance)
@@ -192,6 +205,13 @@ class Market:
             await self.pass_an_hour(quiet=True)
         await eventually(self._delivered, LIMIT)
 
+    async def correct_histories(self) -> None:
+        """Rewrite what was read before a parser was rolled out, without an alert."""
+        preview = await reread_archive(self.tasks.database, self.tasks.settings, "late")
+        done = await reread_archive(self.tasks.database, self.tasks.settings, "late", write=True)
+        assert done.corrected == preview.corrected > 0
+        assert done.repriced == 0
+
     async def _delivered(self) -> bool:
         await self.hurry_deliveries()
         rows = await self.tasks.sql("SELECT count(*) FROM outbox WHERE sent_at IS NULL")
@@ -208,7 +228,10 @@ async def open_market(
     served = Shops([Shop(n, products) for n in range(shops)], [HttpProxy(), SlowProxy()])
     for number, (template, _) in TEMPLATES.items():
         served.shops[number].template = template
+    before = registry.loaded_modules()
+    registry.load_parsers([PARSERS])
     async with AsyncExitStack() as stack:
+        stack.callback(setattr, registry, "_modules", before)
         stack.enter_context(served.open())
         receiver = await stack.enter_async_context(Receiver())
         receiver.refuses = lambda _: chance.random() < 0.15
@@ -240,6 +263,8 @@ async def _prepare(market: Market) -> None:
     for shop in market.all:
         urls = [shop.url(name) for name in shop.products]
         await tasks.add(*urls, status="pending")
+    for name in ("raising", "hanging"):
+        await roll_out(tasks.database, tasks.settings, name, "1")
     await tasks.sql(
         "UPDATE domains SET use_proxies = true WHERE domain_name = ANY(%s)",
         [market.all[n].host for n in PROXIED],
@@ -259,7 +284,8 @@ async def histories(market: Market) -> dict[str, list[Seen]]:
     rows = await market.tasks.sql(
         """
         SELECT p.url, h.price, h.availability
-          FROM price_history h JOIN products p ON p.id = h.product_id ORDER BY h.id
+          FROM price_history h JOIN products p ON p.id = h.product_id
+         ORDER BY h.recorded_at, h.id
         """
     )
     found: dict[str, list[Seen]] = {}
@@ -270,21 +296,61 @@ async def histories(market: Market) -> dict[str, list[Seen]]:
 
 async def check_market(market: Market) -> Counter[str]:
     """Every promise at the end; the number of events by kind."""
-    known = await histories(market)
     expected: Counter[str] = Counter()
+    await _check_events_of_late_rollout(market)
+    for url, history in (await histories(market)).items():
+        if not url.startswith(f"http://{market.all[LATE].host}/"):
+            _count_changes(history, expected)
+    await market.correct_histories()
+    known = await histories(market)
     for shop in market.all:
         for name in shop.products:
-            history = known.pop(shop.url(name))
-            _check_history(shop, name, history)
-            _count_changes(history, expected)
+            _check_history(shop, name, known.pop(shop.url(name)))
     assert known == {}
-    rows = await market.tasks.sql("SELECT id, kind FROM catalog_events")
-    events = Counter(kind for _, kind in rows)
+    rows = await market.tasks.sql(
+        """
+        SELECT e.id, e.kind, d.domain_name FROM catalog_events e
+          LEFT JOIN domains d ON d.id = e.domain_id
+        """
+    )
+    events = Counter(kind for _, kind, domain in rows if domain != market.all[LATE].host)
     # pages that showed something else were withheld, and nothing of them is in a history
     del events["product.replaced"]
     assert {kind: n for kind, n in events.items() if kind.startswith("product.")} == expected
-    _check_deliveries(market, {id_ for id_, _ in rows})
+    _check_deliveries(market, {id_ for id_, *_ in rows})
+    await _check_requests(market)
     return events
+
+
+async def _check_events_of_late_rollout(market: Market) -> None:
+    """The rollout of a parser is another reading, and no price change that triggers an alert."""
+    rows = await market.tasks.sql(
+        """
+        SELECT e.kind, (e.payload ->> 'new')::numeric / (e.payload ->> 'old')::numeric
+          FROM catalog_events e JOIN domains d ON d.id = e.domain_id
+         WHERE d.domain_name = %s AND e.payload ? 'old' AND e.payload ->> 'percent' IS NOT NULL
+           AND e.kind <> 'product.alert'
+        """,
+        market.all[LATE].host,
+    )
+    assert sum(kind == "product.reread" for kind, _ in rows) == len(market.all[LATE].products)
+
+
+async def _check_requests(market: Market) -> None:
+    """A client that repeats requests by itself sends more of them than there are attempts."""
+    shop = market.all[OUTAGE]
+    [(attempts,)] = await market.tasks.sql(
+        """
+        SELECT count(*) FROM task_attempts a JOIN crawl_tasks t ON t.id = a.task_id
+          JOIN domains d ON d.id = t.domain_id
+         WHERE d.domain_name = %s AND a.stage = 'download'
+        """,
+        shop.host,
+    )
+    lost = market.kills * len(shop.products)
+    assert shop.pages_requested <= attempts + lost, "requests without an attempt"
+    waiting = await market.tasks.sql("SELECT count(*) FROM crawl_tasks WHERE needs_browser")
+    assert waiting == [(0,)], "pages wait for a browser after empty answers"
 
 
 def _check_history(shop: Shop, name: str, history: list[Seen]) -> None:
@@ -298,6 +364,9 @@ def _check_history(shop: Shop, name: str, history: list[Seen]) -> None:
     else:
         assert history[-1] == shop.products[name].shown, f"{url}: {history}"
     served = shop.served[name]
+    if shop.template not in WITHOUT_PRICE:
+        missed = [offer for offer in shop.lasting[name] if offer not in history]
+        assert not missed, f"{url}: {missed} lasted two visits and is not in {history}"
     if shop.template in WITHOUT_PRICE:  # beside a price that stays as it was, the stock may change
         shown = all(
             _is_in_order(*columns)

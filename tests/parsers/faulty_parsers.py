@@ -18,6 +18,26 @@ class RaisingParser(SiteParser):
         return Decimal(self.attribute("[data-net]", "data-net") or "missing")
 
 
+class UntriedParser(SiteParser):
+    """A first version that is wrong; nobody has rolled it out."""
+
+    name = "untried"
+    patterns = ("*/untried/*",)
+
+    def price(self) -> Decimal:
+        return Decimal("9.99")
+
+
+class LateParser(SiteParser):
+    """Corrects the price that the page's data states with tax, once it is rolled out."""
+
+    name = "late"
+    patterns = ("*/late/*",)
+
+    def price(self) -> str | None:
+        return self.attribute("[data-net]", "data-net")
+
+
 class HangingParser(SiteParser):
     """Never returns on pages that say so."""
 

@@ -6,12 +6,13 @@ from decimal import Decimal
 
 import pytest
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
 from forager.extract.product.places import NOTHING_LEARNED, LearnedPlace
 from forager.extract.product.product import Product
-from forager.products.learned_places import LearnedPlaces, decide_template
+from forager.products.learned_places import LOOK_AGAIN, LearnedPlaces, decide_template
 from forager.products.store.templates import PriceTemplate, ShownPrice
 from forager.settings import Settings
 from products.product_shop import Shop
@@ -152,7 +153,48 @@ async def test_where_data_states_list_prices_the_visible_price_decides_from_then
         "SELECT h.price FROM price_history h JOIN products p ON p.id = product_id"
         " WHERE p.url LIKE '%%/1' ORDER BY h.id"
     ) == [(Decimal("21.50"),)]
+    # pages that do not strike the stated price through are no evidence against the decision
+    for number in range(2, 6):
+        place = await LearnedPlaces(database).place_in(shop.domain_id)
+        await shop.visit(f"{number}", read_deal(number, place, struck=False))
     assert await shop.row("SELECT path, shown_wins FROM price_templates") == ("b.now", True)
+    assert (await LearnedPlaces(database).place_in(shop.domain_id)).shown_wins
+
+
+async def test_a_decision_about_the_template_is_no_price_change(
+    database: Database, settings: Settings
+) -> None:
+    """A page that was read before the decision; then the data still states what was stored."""
+    shop = await Shop(database, settings).open()
+    await shop.visit("9", read_deal(9, NOTHING_LEARNED, struck=False))
+    await shop.visit("9", read_deal(9, LearnedPlace("b.now", shown_wins=True), struck=False))
+    assert await shop.rows("SELECT kind, payload ->> 'new' FROM catalog_events ORDER BY id") == [
+        ("product.added", None),
+        ("product.reread", "29.50"),
+    ]
+
+
+async def test_a_deal_does_not_end_because_its_list_price_is_not_struck_through(
+    database: Database, settings: Settings
+) -> None:
+    shop = await Shop(database, settings).open()
+    searching = LearnedPlace(search=True)
+    await shop.visit("1", read_deal(1, searching))
+    for _ in range(3):
+        assert (await shop.visit("1", read_deal(1, searching, struck=False))).problems
+        assert not (await shop.visit("1", read_deal(1, searching))).problems
+    assert await shop.rows("SELECT price FROM price_history") == [(Decimal("21.50"),)]
+
+
+async def test_a_deal_makes_the_template_known_soon(database: Database, settings: Settings) -> None:
+    shop = await Shop(database, settings).open()
+    places = LearnedPlaces(database)
+    for number in range(4):
+        await shop.visit(f"{number}", read_deal(number, await places.place_in(shop.domain_id)))
+    assert not (await places.place_in(shop.domain_id)).shown_wins
+    places.reconsider(shop.domain_id)
+    until = places._known[shop.domain_id][0]
+    assert until - local_time() <= LOOK_AGAIN
 
 
 def test_a_template_outlives_one_odd_page_and_not_a_changed_layout() -> None:

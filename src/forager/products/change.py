@@ -55,12 +55,15 @@ class ProductChange:
 
     @property
     def is_reread(self) -> bool:
-        """Whether another parser version reads the page for the first time.
+        """Whether another parser version, or the template of the domain, reads another price.
 
         What differs then is the reading, not the shop.
         """
+        if self.known.is_new:
+            return False
         before = (self.known.parser, self.known.parser_version)
-        return not self.known.is_new and before != (self.row.parser, self.row.version)
+        is_other = before != (self.row.parser, self.row.version)
+        return is_other or self.visit.is_decided_again(self.old, self.known.price_origin)
 
     @property
     def availability_changed(self) -> bool:

@@ -26,6 +26,8 @@ KEPT_SHARE = 0.5
 # distinct prices: one price could be shown anywhere
 MIN_PRICES = 2
 LOOK_EVERY = 600.0
+# after an update, while pages show deals that no template explains
+LOOK_AGAIN = 5.0
 MAX_DOMAINS = 100_000
 
 
@@ -95,6 +97,17 @@ class LearnedPlaces:
             searches = 0 if found else WINDOW
             self._keep(domain_id, local_time() + LOOK_EVERY, place, searches - 1)
         return LearnedPlace(place.path, searches > 0, place.shown_wins)
+
+    def reconsider(self, domain_id: int) -> None:
+        """Check the template soon: a page shows another price than its data states.
+
+        Pages that are read meanwhile use the known path.
+        """
+        known = self._known.get(domain_id)
+        if known is not None and not known[1].shown_wins:
+            until, place, searches = known
+            soon = until - LOOK_EVERY + LOOK_AGAIN
+            self._known[domain_id] = (min(until, max(soon, local_time())), place, searches)
 
     def _keep(self, domain_id: int, until: float, place: LearnedPlace, searches: int) -> None:
         self._known[domain_id] = (until, place, searches)

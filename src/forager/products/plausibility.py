@@ -85,12 +85,14 @@ def check_offer(
     *,
     page: str | None = None,
     origin: str | None = None,
+    is_shown: bool = False,
     domain_currency: str | None = None,
     impossible: Set[str] = frozenset(),
 ) -> OfferCheck:
     """Decide about one visit. `page` names what was read: reading it again confirms nothing.
 
-    `origin` is where the price was read: another place is doubted like an implausible price.
+    `origin` is where the price was read: another place is doubted like an implausible price, and so
+    is the end of a deal unless the page visibly shows the stated price (`is_shown`).
 
     `impossible` are the fields whose values broke a rule and are missing for that: what is known
     of them stays, however often they come.
@@ -99,7 +101,8 @@ def check_offer(
     if {"price", "currency"} & impossible:
         money, standing, about_price = _keep_money(seen, past, domain_currency, impossible)
     else:
-        money, standing, about_price = _check_money(seen, past, page, origin, domain_currency)
+        place = origin, is_shown
+        money, standing, about_price = _check_money(seen, past, page, place, domain_currency)
     offer = replace(money, availability=availability)
     return OfferCheck(offer, standing, (*about_price, *about_stock))
 
@@ -119,12 +122,16 @@ def _keep_money(
 
 
 def _check_money(
-    seen: Offer, past: Past, page: str | None, origin: str | None, domain_currency: str | None
+    seen: Offer,
+    past: Past,
+    page: str | None,
+    place: tuple[str | None, bool],
+    domain_currency: str | None,
 ) -> _Money:
     seen, problems = _with_currency(seen, past.offer, domain_currency)
     if refusal := _refusal(seen, past, domain_currency):
         return past.offer, Standing.REFUSED, (refusal,)
-    doubt = _doubt(seen, past.offer) or _doubt_place(seen, past, origin)
+    doubt = _doubt(seen, past.offer) or _doubt_place(seen, past, *place)
     if doubt is None:
         return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, problems
     before = past.unconfirmed.get("price")
@@ -177,11 +184,19 @@ _DATA, _SHOWN = "structured data", "the visible page"
 _PLACES = {**dict.fromkeys(STATING, _DATA), "dom": _SHOWN, "learned": _SHOWN, "script": "scripts"}
 
 
-def _doubt_place(seen: Offer, past: Past, origin: str | None) -> FieldViolation | None:
-    """A price of another place may be another price; a deal beside a stated price is none."""
+def _doubt_place(
+    seen: Offer, past: Past, origin: str | None, is_shown: bool
+) -> FieldViolation | None:
+    """A price of another place may be another price; a deal beside a stated price is none.
+
+    A stated price that the page does not show does not end a deal: the page may only not strike
+    it through.
+    """
     if seen.price is None or past.offer.price is None or past.is_reread:
         return None
-    if seen.price == past.offer.price or DEAL in (origin, past.price_origin):
+    if seen.price == past.offer.price or origin == DEAL:
+        return None
+    if past.price_origin == DEAL and is_shown:
         return None
     before, now = (_PLACES.get(str(o).partition(":")[0]) for o in (past.price_origin, origin))
     if before == now or None in (before, now):

@@ -13,6 +13,7 @@ import orjson
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
 from forager.extract.product.currency import share_sign
+from forager.extract.product.places import LEARNED, STATING
 from forager.extract.product.product import FieldName, Product, to_plain
 from forager.parsers.reading import Parsed
 from forager.products.content import (
@@ -115,6 +116,17 @@ class ProductVisit:
             return False
         return seen.price != past.offer.price
 
+    def is_decided_again(self, offer: Offer, origin: str | None) -> bool:
+        """Whether the template of the domain, and not the shop, makes the price another one.
+
+        The stored price was that of structured data, which still states it: as the list price.
+        """
+        said = self.checked.product.evidence.get(FieldName.PRICE)
+        if said is None or not said.origin.startswith(LEARNED) or origin is None:
+            return False
+        stated = origin.partition(":")[0] in STATING
+        return stated and self.checked.product.list_price == offer.price
+
     def keeping(self, known: KeptFields) -> ProductVisit:
         """The visit with the known values of fields that its parser could not read."""
         names = (name for name in KeptFields.__slots__ if name in self.page.withheld)
@@ -146,6 +158,7 @@ class ProductVisit:
             past,
             page=None if ref is None else str(ref),
             origin=None if said is None else said.origin,
+            is_shown=said is not None and bool(said.place),
             domain_currency=self.domain_currency,
             impossible=withheld
             | {

@@ -192,6 +192,7 @@ def _change(
     is_reread = (known.parser, known.parser_version) != (row.parser, row.version)
     if not is_reread:  # another version may know that these are no codes
         complete = complete.with_codes(known.sku, known.gtin)
+    is_reread = is_reread or complete.is_decided_again(known.offer, known.price_origin)
     checked = complete.seen_after(replace(past_of(known), is_reread=is_reread))
     # most prices are accepted, and then the row that was built without a past is valid
     return ProductChange(checked, row if checked == visit else row_of(checked), known)

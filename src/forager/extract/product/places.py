@@ -25,6 +25,8 @@ from forager.extract.product.product import GONE, Fact, FieldName, Product
 NOT_SHOWN = ""
 # of the visible price beside a stated one that is struck through
 DEAL = "dom:deal"
+# of a price at the learned path, which follows
+LEARNED = "learned:"
 STATING = frozenset(["json-ld", "microdata", "rdfa", "opengraph", "meta"])
 _STATED = 0.7
 _LEARNED = 0.8
@@ -62,22 +64,29 @@ def stated_price(facts: Sequence[Fact]) -> Decimal | None:
 
 
 def learned_facts(page: ProductPage, facts: Sequence[Fact], place: LearnedPlace) -> Iterator[Fact]:
-    """The price at the learned path, where the data does not state one.
+    """The price at the learned path, where the data does not state one, or states list prices.
 
     A path that leads to several prices leads to other products, too. So may one on a page whose
-    product cannot be bought.
+    product cannot be bought, unless its price is below the stated one.
     """
-    is_asked = place.shown_wins or stated_price(facts) is None
-    if place.path and is_asked and not _is_gone(facts):
-        struck = SurroundingsMap([])
-        nodes = page.tree.css(place.path)[:_MAX_SHOWN]
-        shown = [_money(node, page) for node in nodes if not struck.of(node).struck]
-        amounts = {money.amount for money in shown if money is not None}
-        money = shown[0] if len(amounts) == 1 else None
-        if money is not None:
-            yield Fact(FieldName.PRICE, money.amount, _LEARNED, f"learned:{place.path}")
-            if money.currency is not None:
-                yield Fact(FieldName.CURRENCY, money.currency, _LEARNED, f"learned:{place.path}")
+    stated = stated_price(facts)
+    if not place.path or not (place.shown_wins or stated is None):
+        return
+    money = _money_shown(page, place.path)
+    if money is None or (_is_gone(facts) and (stated is None or money.amount > stated)):
+        return
+    yield Fact(FieldName.PRICE, money.amount, _LEARNED, f"{LEARNED}{place.path}")
+    if money.currency is not None:
+        yield Fact(FieldName.CURRENCY, money.currency, _LEARNED, f"{LEARNED}{place.path}")
+
+
+def _money_shown(page: ProductPage, path: str) -> Money | None:
+    """The only price at a path that is not struck through."""
+    struck = SurroundingsMap([])
+    nodes = page.tree.css(path)[:_MAX_SHOWN]
+    shown = [_money(node, page) for node in nodes if not struck.of(node).struck]
+    amounts = {money.amount for money in shown if money is not None}
+    return shown[0] if len(amounts) == 1 else None
 
 
 def without_stated(facts: Sequence[Fact], shown: Sequence[Fact]) -> list[Fact]:
@@ -88,7 +97,7 @@ def without_stated(facts: Sequence[Fact], shown: Sequence[Fact]) -> list[Fact]:
     stated = stated_price(facts)
     kept = [f for f in facts if f.field is not FieldName.PRICE or f.value == price]
     if stated is not None and stated > price:
-        kept.append(Fact(FieldName.LIST_PRICE, stated, _LEARNED, "learned:stated"))
+        kept.append(Fact(FieldName.LIST_PRICE, stated, _LEARNED, f"{LEARNED}stated"))
     return kept
 
 
@@ -107,7 +116,9 @@ def with_place(
     price = stated_price(facts) if place.path or place.search else None
     if price is None or FieldName.PRICE not in product.evidence:
         return product
-    if product.price is not None and any(f.origin == DEAL for f in facts):
+    origin = product.evidence[FieldName.PRICE].origin
+    is_decided = place.shown_wins and origin.startswith(LEARNED)
+    if product.price is not None and (is_decided or any(f.origin == DEAL for f in facts)):
         price = product.price
     known = money_at(place.path, page) if place.path else None
     if known is not None and known.amount == price:

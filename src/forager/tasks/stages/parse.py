@@ -15,6 +15,7 @@ from forager.archive.warc_record import ArchiveError
 from forager.archive.writer import lock_segments
 from forager.db.database import Connection
 from forager.errors import ErrorKind, NotFound
+from forager.extract.product.places import DEAL
 from forager.failures.cause import Cause, cause_of, one_line
 from forager.failures.service import insert_errors
 from forager.parsers.breakers import ParserBreakers
@@ -196,6 +197,8 @@ class ParseStage(StageLoop[ReadTask]):
         believed = [read for read in complete if read.task.id not in withheld]
         written = await self._write_products(connection, believed)
         await self._complete(connection, batch, written)
+        for domain in {read.task.domain_id for read in believed if _shows_deal(read)}:
+            self._places.reconsider(domain)
         await self._learn(connection, batch)
         if broken := [each for read in believed for each in _field_errors(read)]:
             await insert_errors(connection, Stage.PARSE.value, broken)
@@ -330,6 +333,12 @@ def _field_errors(read: ReadTask) -> Iterator[Attempt]:
         words = one_line(f"{problem.field}: {problem.message}")
         cause = Cause(ErrorKind.PARSE, words, stack_trace=problem.stack_trace)
         yield replace(read.attempt, cause=cause)
+
+
+def _shows_deal(read: ReadTask) -> bool:
+    product = read.reading.active.product if read.reading is not None else None
+    said = product.evidence.get("price") if product is not None else None
+    return said is not None and said.origin == DEAL
 
 
 def _version(read: ReadTask) -> str | None:
