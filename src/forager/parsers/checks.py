@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from forager.checks import Result, Topic, check, warn
 from forager.db.database import Database
+from forager.parsers.model import OFF
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
 from forager.parsers.rollouts import list_bypassed
+from forager.parsers.store.model_usage import select_usage
 from forager.settings import Settings
 
 
@@ -43,6 +45,25 @@ async def check_rates(database: Database, settings: Settings) -> Result:
             for rate in degraded
         ],
     )
+
+
+@check("product_model", Topic.WORK, "Fields that rules miss stay empty.")
+async def check_model(database: Database, settings: Settings) -> Result:
+    """The use of the model for products today, and whether its tokens are used up."""
+    if settings.product_model == OFF:
+        return "off"
+    used = await database.run(select_usage)
+    tokens, limit = used.prompt_tokens + used.completion_tokens, settings.product_model_daily_tokens
+    cost = tokens / 1_000_000 * settings.product_model_cost
+    message = (
+        f"{used.requests:,} requests today, {used.failures:,} failed; {tokens:,} of {limit:,}"
+        f" tokens, cost {cost:.2f}"
+    )
+    if used.failures * 2 > used.requests:
+        return warn(message, "Check product_model, product_model_name and product_model_key.")
+    if tokens >= 0.95 * limit:
+        return warn(message, "Raise product_model_daily_tokens, or wait until tomorrow (UTC).")
+    return message
 
 
 @check("parsers", Topic.WORK, "Pages of that shop are parsed generically, or not at all.")

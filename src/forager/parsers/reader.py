@@ -25,19 +25,29 @@ from forager.processes.serving import Response, limit_memory, serve
 
 MAX_ERROR = 2_000
 MAX_TRACE = 20_000
+# of the visible text for a model
+MAX_TEXT = 12_000
 
 
 def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
     began = time.perf_counter()
     page = open_page(body, request["url"], request["content_type"])
+    answer = _parse(
+        page, request["versions"], LearnedPlace(**request["place"]), request.get("seconds")
+    )
+    if request.get("with_text") and _lacks_name_or_price(answer):
+        answer["text"] = "\n".join(text for *_, text in page.elements.texts)[:MAX_TEXT]
     return {
         "language": page.language,
         "canonical": next(filter(None, map(page.absolute, page.elements.canonicals[:1])), None),
-        **_parse(
-            page, request["versions"], LearnedPlace(**request["place"]), request.get("seconds")
-        ),
+        **answer,
         "seconds": time.perf_counter() - began,
     }
+
+
+def _lacks_name_or_price(answer: Mapping[str, Any]) -> bool:
+    known = answer.get("product")
+    return known is not None and not {"name", "price"} <= set(known["evidence"])
 
 
 def _parse(

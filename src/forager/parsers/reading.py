@@ -49,6 +49,8 @@ class Parsed:
     broke: bool = False
     # of an exception in the parser
     stack_trace: str | None = None
+    # the visible text of a page without a price or a name, if the reader was asked for it
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class ReadingPool:
         argument = {"memory_mb": limits.memory_mb, "parser_modules": list(modules)}
         self.processes = limits.processes
         self._parser_seconds = settings.parser_time_limit
+        self._with_text = settings.product_model != "off"
         self._sandboxes = SandboxPool(MODULE, orjson.dumps(argument), limits)
 
     async def __aenter__(self) -> Self:
@@ -88,6 +91,7 @@ class ReadingPool:
             "versions": dict(versions),
             "seconds": self._parser_seconds,
             "place": asdict(page.place),
+            "with_text": self._with_text,
         }
         began = time.perf_counter()
         try:
@@ -143,4 +147,5 @@ def _parsed(answer: Mapping[str, Any]) -> Parsed:
         seconds=answer["seconds"],
         broke=answer.get("broke", False),
         stack_trace=answer.get("stack_trace"),
+        text=answer.get("text"),
     )

@@ -74,6 +74,12 @@ async def update_template(connection: Connection, domain_id: int) -> PriceTempla
     return template
 
 
+async def known_place(connection: Connection, domain_id: int) -> LearnedPlace:
+    """The remembered decision for a domain, without another check."""
+    known = await store.select_template(connection, domain_id)
+    return LearnedPlace(known.path, shown_wins=known.shown_wins) if known else LearnedPlace()
+
+
 class LearnedPlaces:
     """Cached places of the most recently used domains."""
 

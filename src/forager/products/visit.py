@@ -15,6 +15,7 @@ from forager.db.text_search import configuration_of
 from forager.extract.product.currency import share_sign
 from forager.extract.product.places import LEARNED, STATING
 from forager.extract.product.product import FieldName, Product, to_plain
+from forager.parsers.model import ORIGIN as MODEL
 from forager.parsers.reading import Parsed
 from forager.products.content import (
     SKU_LENGTH,
@@ -112,7 +113,7 @@ class ProductVisit:
     def _is_misplaced(self, seen: Offer, past: Past) -> bool:
         """Whether a price from any text of the page would replace one from a known place."""
         said = self.checked.product.evidence.get(FieldName.PRICE)
-        if said is None or said.origin != WEAK_ORIGIN or past.price_origin in (None, WEAK_ORIGIN):
+        if said is None or not is_weak(said.origin) or is_weak(past.price_origin):
             return False
         return seen.price != past.offer.price
 
@@ -177,6 +178,11 @@ class ProductVisit:
         )
         problems = (*offer_check.problems, *doubts)
         return replace(self, offer_check=replace(offer_check, variants=variants, problems=problems))
+
+
+def is_weak(origin: str | None) -> bool:
+    """Whether a price is from any text of the page, or was found by a model."""
+    return origin in (None, WEAK_ORIGIN) or str(origin).startswith(MODEL)
 
 
 def has_ambiguous_currency(product: Product) -> bool:

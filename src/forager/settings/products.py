@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 
 from forager.settings.values import DAY, Names, Seconds, SecondsOrZero, length_or_off
+from forager.validation import matches
 
 
 class ProductSettings(BaseModel):
@@ -122,6 +123,31 @@ class ProductSettings(BaseModel):
     )
     parser_time_limit: Seconds = Field(
         default=3.0, description="Processor time of a site parser for one page."
+    )
+    product_model: str = Field(
+        default="off",
+        pattern=matches("^(off|https?://.+)$", "off or a URL"),
+        repr=False,
+        description="Language model for fields that rules miss: `off`, or the base URL of a server"
+        " with an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`. It is asked for pages"
+        " of products without a price or a name.",
+    )
+    product_model_name: str = Field(
+        default="llama3.2", description="Model to request from the server of `product_model`."
+    )
+    product_model_key: SecretStr | None = Field(
+        default=None, description="API key of the server of `product_model`."
+    )
+    product_model_daily_tokens: int = Field(
+        default=1_000_000,
+        ge=0,
+        le=10**12,
+        description="Tokens per day that all workers may use of `product_model`.",
+    )
+    product_model_cost: float = Field(
+        default=0.0,
+        ge=0,
+        description="Cost of a million tokens of `product_model`, to report the cost of a day.",
     )
     parser_bypass_time: Seconds = Field(
         default=900.0,

@@ -35,7 +35,7 @@ from forager.products.corrections import (
     select_products,
     select_visits,
 )
-from forager.products.store.templates import select_template
+from forager.products.learned_places import known_place
 from forager.products.visit import ParsedPage
 from forager.settings import Settings
 
@@ -184,10 +184,7 @@ class _ArchiveReader:
 
     async def _place(self, domain_id: int) -> LearnedPlace:
         if domain_id not in self.places:
-            known = await self.database.run(select_template, domain_id)
-            self.places[domain_id] = (
-                LearnedPlace(known.path, shown_wins=known.shown_wins) if known else LearnedPlace()
-            )
+            self.places[domain_id] = await self.database.run(known_place, domain_id)
         return self.places[domain_id]
 
     async def _read(

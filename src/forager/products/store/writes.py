@@ -136,12 +136,13 @@ _PRODUCTS = RowArrays(
 )  # fmt: skip
 
 
-# of a price from any text, or none, after one from a known place; and until a price is accepted
+# of a price from any text, a model, or none, after a known place; and until a price is accepted
 _KEEPS_EVIDENCE: LiteralString = """
     p.evidence ? 'price'
     AND (excluded.price IS DISTINCT FROM p.price
-         OR coalesce(excluded.evidence -> 'price' ->> 'origin', 'dom:text') = 'dom:text'
-            AND p.evidence -> 'price' ->> 'origin' <> 'dom:text')
+         OR coalesce(excluded.evidence -> 'price' ->> 'origin', 'dom:text')
+                ~ '^(dom:text$|model:)'
+            AND p.evidence -> 'price' ->> 'origin' !~ '^(dom:text$|model:)')
 """
 
 

@@ -19,6 +19,7 @@ from forager.extract.product.places import DEAL
 from forager.failures.cause import Cause, cause_of, one_line
 from forager.failures.service import insert_errors
 from forager.parsers.breakers import ParserBreakers
+from forager.parsers.model import FieldModel
 from forager.parsers.page_cache import CachedPage, archived_page
 from forager.parsers.reading import Parsed, ReadingPool, VersionReadings
 from forager.parsers.rollouts import RolloutPlan
@@ -81,6 +82,7 @@ class ParseStage(StageLoop[ReadTask]):
         self._breakers = ParserBreakers(worker.database, worker.settings, pool)
         self._trials = Trials(worker.database, pool)
         self._places = LearnedPlaces(worker.database)
+        self._model = FieldModel(worker.database, worker.settings)
         self._storage = archive_options(worker.settings).open()
         self._limit = PER_PROCESS * pool.processes
         self._share = self._limit // SHARES
@@ -164,6 +166,9 @@ class ParseStage(StageLoop[ReadTask]):
                 needed = not page.rendered and await self._decisions.needs_rendering(
                     task, reading.active
                 )
+                if not needed:
+                    active = await self._model.complete(reading.active)
+                    reading = replace(reading, active=active)
                 read = replace(
                     read,
                     reading=reading,

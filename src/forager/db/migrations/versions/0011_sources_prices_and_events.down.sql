@@ -29,6 +29,7 @@ DROP TABLE withheld_prices;
 DROP TABLE price_templates;
 
 -- parsers -----------------------------------------------------------------------------------------
+DROP TABLE model_usage;
 
 -- events ------------------------------------------------------------------------------------------
 DELETE FROM outbox WHERE topic IN ('source changes', 'failed jobs');

@@ -233,6 +233,21 @@ COMMENT ON COLUMN daily_prices.currency IS 'ISO 4217 currency of the price.';
 COMMENT ON COLUMN daily_prices.availability IS 'The last availability of the day.';
 
 -- parsers -----------------------------------------------------------------------------------------
+CREATE TABLE model_usage (
+    day date PRIMARY KEY,
+    requests integer NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0,
+    prompt_tokens bigint NOT NULL DEFAULT 0,
+    completion_tokens bigint NOT NULL DEFAULT 0,
+    reserved_tokens bigint NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE model_usage IS 'Use of the model for fields of products, by day.';
+COMMENT ON COLUMN model_usage.day IS 'The day, in UTC.';
+COMMENT ON COLUMN model_usage.requests IS 'Requests to the model.';
+COMMENT ON COLUMN model_usage.failures IS 'Requests without a valid answer.';
+COMMENT ON COLUMN model_usage.prompt_tokens IS 'Tokens of the questions.';
+COMMENT ON COLUMN model_usage.completion_tokens IS 'Tokens of the answers.';
+COMMENT ON COLUMN model_usage.reserved_tokens IS 'Tokens of requests in progress.';
 
 -- events ------------------------------------------------------------------------------------------
 ALTER TABLE catalog_events ADD COLUMN source_id text, ADD COLUMN user_id uuid;
