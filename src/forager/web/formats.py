@@ -127,9 +127,18 @@ def when(value: datetime | None) -> Markup:
     )
 
 
+def exact(value: datetime | None) -> Markup | str:
+    """A time to the second, which the script shows in the time zone of the reader."""
+    return MISSING if value is None else local_time(value, len("2026-11-16 13:45:10 UTC"))
+
+
 def due(value: datetime | None) -> Markup:
     """A time when something is to happen: the script shows it as "in 5 min" or "due 3 min ago"."""
     return when(value).replace("data-ago", "data-ago data-due")
+
+
+# what of a time is shown, by the length of its text
+LOCAL_LENGTHS = {len("2026-11-16"): "day", len("2026-11-16 13:45"): "minute"}
 
 
 def local_time(value: datetime, length: int) -> Markup:
@@ -138,7 +147,7 @@ def local_time(value: datetime, length: int) -> Markup:
     return Markup('<time datetime="{}" title="{}" data-local="{}">{}</time>').format(
         exact.isoformat(timespec="seconds"),
         moment(exact),
-        "day" if length == len("2026-11-16") else "minute",
+        LOCAL_LENGTHS.get(length, "second"),
         moment(exact)[:length],
     )
 
@@ -201,20 +210,21 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
 
 
-JOB_TONES = {"failed": "d", "cancelled": "e", "paused": "c"}
+JOB_TONES = {"failed": "d", "cancelled": "f", "paused": "c", "completed": "a"}
 
 
 def job_tone(status: str) -> str:
     """The color of a job's progress bar."""
-    return JOB_TONES.get(status, "a")
+    return JOB_TONES.get(status, "b")
 
 
 _BY_NAME: tuple[Callable[..., Any], ...] = (
-    number, short_number, size, duration, money, percent, change, moment, when, due, day, short_id,
+    number, short_number, size, duration, money, percent, change, when, due, day, short_id,
     humanize, sentence, actor, event_kind, job_event, counted, job_tone,
 )  # fmt: skip
 FILTERS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in _BY_NAME},
+    "moment": exact,
     "interval": interval_text,
     "hint": linked,
 }

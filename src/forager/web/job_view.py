@@ -84,12 +84,15 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """The lines and labels of the chart; its last intervals may be later than the crawl."""
+    """The lines and labels of the chart; while the crawl runs, it has room for what follows."""
 
     pace: CrawlPace
+    is_over: bool
 
     @property
     def _intervals(self) -> int:
+        if self.is_over:
+            return len(self.pace.settled)
         return max(FEWEST_INTERVALS, 4 * math.ceil(len(self.pace.settled) / 4))
 
     @property
@@ -189,7 +192,7 @@ async def _throughput(visit: WebVisit, report: CrawlReport) -> Throughput | None
             visit.database, [job.id], since=since, until=until, intervals=intervals
         )
 
-    return Throughput(await visit.cache.get(("pace", job.id, end), read))
+    return Throughput(await visit.cache.get(("pace", job.id, end), read), end is not None)
 
 
 def _options(job: Job) -> list[tuple[str, str]]:

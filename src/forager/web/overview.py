@@ -19,6 +19,7 @@ from forager.metrics.backlog import BacklogSample, backlog_samples
 from forager.parsers.rates import degraded_domains
 from forager.parsers.rollouts import list_bypassed
 from forager.products.filters import PriceDirection
+from forager.products.lookup import thumbnails
 from forager.products.price_history import PriceMove, largest_changes
 from forager.products.service import CatalogCounts, catalog_counts
 from forager.services.report import list_service_processes
@@ -97,6 +98,8 @@ class Overview:
     freshness: Freshness
     catalog: CatalogCounts | None
     drops: list[PriceMove]
+    # the position of the image of each of them that has one
+    thumbnails: dict[int, int]
     hour: LastHour
     # the time range of the charts
     shown: LastHour
@@ -136,6 +139,7 @@ async def load_overview(visit: WebVisit, minutes: int = MINUTES) -> Overview:
         freshness=await content_freshness(visit.database, user_id=owner),
         catalog=catalog.counts if catalog else None,
         drops=catalog.drops if catalog else [],
+        thumbnails=catalog.thumbnails if catalog else {},
         hour=hour,
         shown=hour if minutes == MINUTES else await _last(visit, minutes),
     )
@@ -147,6 +151,7 @@ class CatalogToday:
 
     counts: CatalogCounts
     drops: list[PriceMove]
+    thumbnails: dict[int, int]
 
 
 async def _catalog_today(visit: WebVisit) -> CatalogToday:
@@ -155,7 +160,8 @@ async def _catalog_today(visit: WebVisit) -> CatalogToday:
         drops = await largest_changes(
             visit.database, since, direction=PriceDirection.DROPS, limit=SHOWN_DROPS
         )
-        return CatalogToday(await catalog_counts(visit.database), drops)
+        images = await thumbnails(visit.database, [each.product_id for each in drops])
+        return CatalogToday(await catalog_counts(visit.database), drops, images)
 
     found: CatalogToday = await visit.cache.get("catalog today", read)
     return found

@@ -22,9 +22,10 @@ from forager.products.alerts.rules import AlertKind, NewAlert
 from forager.products.export import ProductExport, ProductsExportFormat, export_stream
 from forager.products.filters import Filters, ProductOrder
 from forager.products.lookup import thumbnails
+from forager.products.offers import ShopOffer, compare_offers
 from forager.products.price_history import PriceEntry, price_history, recent_prices
 from forager.products.price_history import percent as percent_of
-from forager.products.product import ProductRecord
+from forager.products.product import ImageRecord, ProductRecord
 from forager.products.search import ProductSearchPage, list_or_search
 from forager.products.service import ProductDetails, show_product
 from forager.tasks.alarms import accept_replacement
@@ -182,7 +183,7 @@ VARIANTS_SHOWN = 50
 IMAGES_SHOWN = 12
 
 # shown elsewhere on the page
-_ELSEWHERE = (FieldName.NAME, FieldName.IMAGES, FieldName.VARIANTS)
+_ELSEWHERE = (FieldName.IMAGES, FieldName.VARIANTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,19 +206,32 @@ class ProductView:
     chart: Markup
     # URL, name, whether it is shown, and None for each time range of the chart
     ranges: list[tuple[str, str, bool, None]]
+    # the same article in this and other shops; empty if there are no others
+    offers: list[ShopOffer]
 
     @property
     def product(self) -> ProductRecord:
         return self.details.product
 
     @property
-    def name_evidence(self) -> Shown:
-        return _shown(self.product, FieldName.NAME)
+    def found(self) -> list[Shown]:
+        return [each for each in self.fields if each.value is not None]
+
+    @property
+    def missing(self) -> list[Shown]:
+        """Fields that the page does not state."""
+        return [each for each in self.fields if each.value is None]
+
+    @property
+    def image(self) -> ImageRecord | None:
+        """The image beside the price."""
+        return next((each for each in self.details.images if each.status == "stored"), None)
 
 
 async def load_product(visit: WebVisit, product_id: int) -> ProductView:
     details = await show_product(visit.database, str(product_id))
     found = await price_history(visit.database, str(product_id), limit=CHANGES_DRAWN)
+    offers = await compare_offers(visit.database, str(product_id))
     until = details.product.last_seen_at
     days = visit.asked.number("days", most=max(RANGES))
     return ProductView(
@@ -227,6 +241,7 @@ async def load_product(visit: WebVisit, product_id: int) -> ProductView:
         is_cut=found.next_cursor is not None,
         chart=price_chart(_drawn(found.items, until, days), until),
         ranges=_ranges(product_id, found.items, until, days),
+        offers=offers if len(offers) > 1 else [],
     )
 
 
@@ -330,9 +345,13 @@ def _new_alert(form: Form) -> NewAlert:
         raise InvalidInput("choose a condition")
     wanted = {
         AlertKind.PRICE_BELOW: ("amount", "currency"),
+        AlertKind.PRICE_ABOVE: ("amount", "currency"),
         AlertKind.PRICE_DROP: ("percent", "days", "currency"),
+        AlertKind.PRICE_RISE: ("percent", "days", "currency"),
         AlertKind.NEW_LOW: ("days", "currency"),
         AlertKind.BACK_IN_STOCK: (),
+        AlertKind.BEST_OFFER: ("currency",),
+        AlertKind.UNDERCUT: ("currency",),
     }[kind]
     return NewAlert(
         kind,

@@ -19,6 +19,7 @@ function ago(seconds) {
 const local = {
   day: new Intl.DateTimeFormat("sv", { dateStyle: "short" }),
   minute: new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "short" }),
+  second: new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium" }),
 };
 const utcTime = /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/;
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
@@ -238,6 +239,20 @@ document.documentElement.classList.add("js");
 document.addEventListener("change", (event) => {
   if (event.target.matches?.("[data-submit]")) event.target.form.requestSubmit();
 });
+
+// on a phone, filters are behind a button, so that the list begins on the first screen
+for (const form of document.querySelectorAll("form.filters[method=get]:has(.field + .field)")) {
+  const set = [...form.querySelectorAll(".field:not(.grow) :is(input, select)")].filter((input) =>
+    input.type === "checkbox" ? input.checked : new URLSearchParams(location.search).get(input.name));
+  const fold = document.createElement("button");
+  fold.type = "button";
+  fold.className = "plain fold";
+  fold.textContent = set.length ? `Filters (${set.length})` : "Filters";
+  fold.ariaExpanded = "false";
+  fold.addEventListener("click", () => (fold.ariaExpanded = String(form.classList.toggle("is-open"))));
+  form.classList.add("folds");
+  form.prepend(fold);
+}
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copy]");
