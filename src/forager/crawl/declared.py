@@ -112,6 +112,17 @@ def declared_sources(given: Path | str | Sequence[dict[str, Any]]) -> list[Decla
     return _checked({"sources": list(given)}, Path("sources"))
 
 
+def parse_sources(text: str) -> list[DeclaredSource]:
+    """The sources of a YAML text, as a file `sources.yaml` would declare them."""
+    try:
+        content = _parse(".yaml", text.encode())
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"this is not YAML: {error_text(error)}") from None
+    except RecursionError:
+        raise InvalidInput("this is nested too deeply") from None
+    return _checked(content, Path("sources.yaml"))
+
+
 def _checked(content: Any, path: Path) -> list[DeclaredSource]:
     try:
         declared = SourceFile.model_validate(content).sources

@@ -120,7 +120,7 @@ def moment(value: datetime | None) -> str:
 def when(value: datetime | None) -> Markup:
     """A time that the script shows as "3 min ago", with the exact local time as a tooltip."""
     if value is None:
-        return Markup("\N{EN DASH}")
+        return Markup('<span class="none">{}</span>').format(MISSING)
     exact = value.astimezone(UTC)
     return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
         exact.isoformat(timespec="seconds"), moment(exact), exact.strftime("%Y-%m-%d %H:%M")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -75,6 +76,7 @@ NAVIGATION: tuple[MenuGroup, ...] = (
             MenuEntry("Events", "/events", "pulse"),
             MenuEntry("Webhooks", "/webhooks", "hook", Scope.OPERATE),
             MenuEntry("Workers", "/workers", "cpu", Scope.OPERATE),
+            MenuEntry("Doctor", "/doctor", "heart", Scope.ADMIN),
             MenuEntry("Keys", "/keys", "key", Scope.ADMIN),
             MenuEntry("Settings", "/settings", "sliders", Scope.ADMIN),
         ),
@@ -83,6 +85,7 @@ NAVIGATION: tuple[MenuGroup, ...] = (
 
 PATHS = {entry.name: entry.path for group in NAVIGATION for entry in group.entries}
 PATHS["New crawl"] = "/new-crawl"
+_CODE = re.compile(r"`([^`]+)`")
 WITHOUT_DETAILS = ("Parsers", "Keys", "Audit", "Alerts", "New crawl")
 
 
@@ -99,7 +102,7 @@ def as_place(part: Action | Option) -> str:
 def as_link(part: Action | Option) -> Markup:
     """The same, with a link to the page."""
     if isinstance(part, Option) or not (page := forms_of(part).page):
-        return escape(as_place(part))
+        return _code(escape(as_place(part)))
     values = [] if page in WITHOUT_DETAILS else path_values(part)[:1]
     return Markup('<a href="{}">{}</a>').format(
         "/".join([PATHS[page], *values]), as_place(part).strip("“”")
@@ -107,9 +110,14 @@ def as_link(part: Action | Option) -> Markup:
 
 
 def linked(hint: str | Hint | None) -> Markup:
-    """A hint with links to the pages that it names."""
+    """A hint with links to the pages that it names, and with its commands as code."""
     if not isinstance(hint, Hint):
-        return escape(hint or "")
-    return escape(hint.text).format(
+        return _code(escape(hint or ""))
+    return _code(escape(hint.text)).format(
         *(as_link(p) if isinstance(p, Action | Option) else linked(p) for p in hint.parts)
     )
+
+
+def _code(text: Markup) -> Markup:
+    """Text between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", text))

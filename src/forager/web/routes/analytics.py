@@ -16,13 +16,19 @@ from forager.analytics.answers import (
 from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.analytics.operations import ANALYSES
 from forager.analytics.sync import sync
+from forager.archive.options import archive_options
+from forager.checks import Examination, Level, Report, Topic, checks_in, run_checks
+from forager.doctor.registry import checks_of
+from forager.documents import checks
 from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.hints import Hint, as_command
+from forager.hints import action as call
 from forager.operations.slots import Slots
 from forager.products.audit import last_audit
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, WebPage, action, cached, new_router, page
-from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
+from forager.web.visit import AdminVisit, OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -76,13 +82,68 @@ async def _found(visit: WebVisit, form: Form) -> QueryResult:
 @page(router, "/audit")
 async def show_audit(visit: ReaderVisit) -> WebPage:
     audit = None
-    with suppress(NotFound):  # none was run yet
+    with suppress(NotFound):
         audit = await last_audit(visit.database)
-    return WebPage("audit.html", audit=audit)
+    return checks_page(
+        "Audit",
+        "Checks that products, prices, images and tasks are consistent and up to date. Workers run"
+        " the audit every day.",
+        audit,
+        run="/audit" if visit.may_operate else None,
+    )
 
 
 @action(router, "/audit")
 async def run_audit(visit: OperatorVisit, form: Submitted) -> Done:
     found = await visit.audit()
-    checks, findings = counted(found.checks, "check"), counted(len(found.findings), "finding")
-    return Done(f"{checks} completed: {findings}.", to="/audit")
+    return Done(f"Audit finished: {counted(len(found.findings), 'finding')}.", to="/audit")
+
+
+@page(router, "/doctor")
+async def show_doctor(visit: AdminVisit) -> WebPage:
+    """Run the checks of `forager doctor`, except for the small job, in the process of the page."""
+    examination = Examination()
+    # these read disks and start programs
+    await asyncio.to_thread(asyncio.run, examination.run(checks_of(Topic.MACHINE), visit.settings))
+    for topic in (Topic.SERVER, Topic.WORK):
+        await examination.run(checks_of(topic), visit.database, visit.settings)
+    return checks_page(
+        "Doctor",
+        "Checks of this machine, the database and the work, run now. On the command line, the doctor"
+        " also runs a small job.",
+        examination.report(),
+    )
+
+
+MAX_CHECKED = 5000
+
+
+@action(router, "/sources/{source_id}/check")
+async def check_source(visit: OperatorVisit, form: Submitted, source_id: str) -> WebPage:
+    source = await visit.get_source(source_id)
+    if source.pages > MAX_CHECKED:
+        raise InvalidInput(
+            f"{source_id} has more than {MAX_CHECKED:,} pages, which takes too long for a page",
+            hint=Hint("Run {}.", as_command(call("sources check", source_id))),
+        )
+    storage = archive_options(visit.settings).open()
+    pages = await checks.read_source(visit.database, storage, source_id)
+    report = await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
+    intro = "Compares published pages with their archived responses to find lost content."
+    return checks_page(f"Check of {source_id}", intro, report)
+
+
+def checks_page(
+    title: str, intro: str, report: Report | None, *, run: str | None = None
+) -> WebPage:
+    """The findings of some checks, and a button that runs them again."""
+    findings = report.findings if report else []
+    return WebPage(
+        "checks.html",
+        title=title,
+        intro=intro,
+        report=report,
+        problems=[each for each in findings if each.level is not Level.OK],
+        passed=[each for each in findings if each.level is Level.OK],
+        run=run,
+    )

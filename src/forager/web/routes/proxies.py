@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from forager.api.limits import RowId
-from forager.errors import InvalidInput
+from forager.api.problems import problem_of
+from forager.errors import ForagerError, InvalidInput
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.proxies.operations import trial_options
@@ -13,10 +14,12 @@ from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.proxy import ProxySpec, parse_cost
 from forager.fetch.proxies.service import ProxyChanges, parse_address
 from forager.operations.models import LARGEST_BIGINT
-from forager.web.formats import number
-from forager.web.forms import Submitted
+from forager.web.errors import message_of
+from forager.web.formats import counted, number
+from forager.web.forms import Form, Submitted
+from forager.web.navigation import as_place
 from forager.web.page import Done, WebPage, action, cached, new_router, page
-from forager.web.visit import PAGE_SIZE, AdminVisit, OperatorVisit
+from forager.web.visit import PAGE_SIZE, AdminVisit, OperatorVisit, WebVisit
 
 router = new_router()
 
@@ -25,10 +28,22 @@ BILL_LINES = 50
 
 @page(router, "/proxies")
 async def list_proxies(visit: OperatorVisit) -> WebPage:
+    return await _proxies(visit, Form({}), None)
+
+
+async def _proxies(visit: WebVisit, given: Form, error: ForagerError | None) -> WebPage:
+    """The list, and the form with its input."""
     after = visit.asked.number("cursor", most=LARGEST_BIGINT) or 0
     found = await visit.proxies.page(limit=PAGE_SIZE, after=after)
     bill = await cached(visit, lambda: report_costs(visit.database, limit=BILL_LINES))
-    return WebPage("proxies.html", proxies=found, bill=bill.answer, bill_at=bill.at)
+    return WebPage(
+        "proxies.html",
+        proxies=found,
+        bill=bill.answer,
+        bill_at=bill.at,
+        given=given,
+        problem=None if error is None else message_of(problem_of(error, as_place)),
+    ).after(error)
 
 
 @page(router, "/proxies/{proxy_id}")
@@ -55,14 +70,28 @@ async def change(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
 
 
 @action(router, "/proxies")
-async def add(visit: AdminVisit, form: Submitted) -> Done:
-    allowed = form.checked("allow_private")
-    spec = _with_password(parse_address(form.text("url")), form.optional("password"))
-    GuardPolicy(allow_private=allowed).check_unresolved(spec.host)
-    added = await visit.proxies.add(spec, allow_private=allowed)
-    message = "is added" if added.is_new else "was known, and has the new password"
-    # leaves: the form must not keep the password
-    return Done(f"Proxy {added.id} {message}.", to="/proxies", leaves=True)
+async def add(visit: AdminVisit, form: Submitted) -> Done | WebPage:
+    """Add a proxy of each line; lines that are refused stay in the form."""
+    lines = form.lines("urls")
+    refused: list[str] = []
+    problem: ForagerError | None = None if lines else InvalidInput("give at least one URL")
+    for line in lines:
+        try:
+            await _add(visit, line, form.optional("password"), form.checked("allow_private"))
+        except ForagerError as error:
+            refused.append(line)
+            problem = problem or error
+    if problem is not None:
+        return await _proxies(visit, Form({**form.fields, "urls": ["\n".join(refused)]}), problem)
+    # leaves: the form must not keep the passwords
+    text = f"{counted(len(lines), 'proxy', 'proxies')} added or updated."
+    return Done(text, to="/proxies", leaves=True)
+
+
+async def _add(visit: WebVisit, url: str, password: str | None, allow_private: bool) -> None:
+    spec = _with_password(parse_address(url), password)
+    GuardPolicy(allow_private=allow_private).check_unresolved(spec.host)
+    await visit.proxies.add(spec, allow_private=allow_private)
 
 
 def _with_password(spec: ProxySpec, password: str | None) -> ProxySpec:

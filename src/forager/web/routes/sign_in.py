@@ -9,9 +9,10 @@ from urllib.parse import quote
 from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
-from forager.access import keys
+from forager.access import keys, quotas
 from forager.access.caller import Scope, Unauthorized, Visibility
 from forager.access.keys import authenticate
+from forager.access.quota import Quota
 from forager.api.services import Services, SharedServices
 from forager.errors import InvalidInput
 from forager.web.formats import sentence
@@ -144,6 +145,36 @@ async def show_secret(visit: AdminVisit, key_id: str) -> WebPage:
 async def revoke_key(visit: AdminVisit, form: Submitted, key_id: str) -> Done:
     key = await keys.revoke_key(visit.database, key_id)
     return Done(f"Key {key.name} revoked.", to="/keys")
+
+
+LIMITS = (
+    ("active_jobs", "Active jobs", 0),
+    ("pages_per_job", "Pages per crawl", 1),
+    ("pages_per_day", "Pages per day (UTC)", 0),
+    ("requests_per_minute", "API requests per minute", 1),
+)
+
+
+@page(router, "/keys/{key_id}/quota")
+async def show_quota(visit: AdminVisit, key_id: str) -> WebPage:
+    """The limits of the owner of a key, and what is used of them."""
+    key = await keys.get_key(visit.database, key_id)
+    quota = await quotas.get_quota(visit.database, key.user_id)
+    return WebPage(
+        "quota.html",
+        key=key,
+        quota={name: getattr(quota, name) for name, _, _ in LIMITS},
+        usage=await quotas.get_usage(visit.database, key.user_id),
+        limits=LIMITS,
+    )
+
+
+@action(router, "/keys/{key_id}/quota")
+async def set_quota(visit: AdminVisit, form: Submitted, key_id: str) -> Done:
+    key = await keys.get_key(visit.database, key_id)
+    limits = {name: form.number(name, least=least) for name, _, least in LIMITS}
+    await quotas.set_quota(visit.database, key.user_id, Quota(**limits))
+    return Done("Quota saved.", to=f"/keys/{key_id}/quota")
 
 
 def _choice(form: Form, name: str, values: type[Value]) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from urllib.parse import quote
 from fastapi import Path, Query
 from markupsafe import Markup
 
-from forager.crawl.admission import start_refresh
+from forager.api.problems import problem_of
+from forager.crawl.admission import check_addresses, start_refresh
+from forager.crawl.declared import Planned, apply_plan, parse_sources, plan_sources
 from forager.crawl.results.url_lists import PathNode, path_tree
 from forager.crawl.settlement import Outcome
 from forager.documents import publication, sources
@@ -20,14 +23,16 @@ from forager.documents.freshness import GenerationResult, scheduled_sources
 from forager.documents.generation import Schedule, parse_cron, parse_every, reason_of
 from forager.documents.page import SectionRow
 from forager.documents.reader import list_documents, read_page
-from forager.errors import InvalidInput
+from forager.errors import ForagerError, InvalidInput
 from forager.web.charts import BarPart
 from forager.web.content import render_changes, render_diffs
+from forager.web.errors import message_of
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import TONES
+from forager.web.navigation import as_place
 from forager.web.page import Done, WebPage, action, cached, new_router, page
-from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
+from forager.web.visit import AdminVisit, OperatorVisit, ReaderVisit, WebVisit
 
 router = new_router()
 
@@ -45,6 +50,39 @@ async def list_sources(visit: ReaderVisit) -> WebPage:
     owner = visit.caller.sees_only
     found = await sources.list_sources(visit.database, user_id=owner, **visit.paging)
     return WebPage("sources.html", sources=found)
+
+
+EXAMPLE = """sources:
+  - name: docs
+    url: https://docs.example.org/
+    schedule: 1d
+    max_pages: 1000"""
+
+
+@page(router, "/new-sources")
+async def new_sources(visit: AdminVisit) -> WebPage:
+    return WebPage("new_sources.html", given="", plan=[], problem=None, example=EXAMPLE)
+
+
+@action(router, "/new-sources")
+async def apply_sources(visit: AdminVisit, form: Submitted) -> Done | WebPage:
+    """Show what a pasted file would change, or apply it."""
+    plan: list[Planned] = []
+    problem = None
+    try:
+        declared = await asyncio.to_thread(parse_sources, form.text("text"))
+        for each in declared:
+            check_addresses(each.options(), visit.caller, visit.settings)
+        plan = await plan_sources(visit.database, visit.settings, declared)
+        if form.checked("apply"):
+            done = await apply_plan(visit.database, visit.settings, plan)
+            return Done(f"{counted(len(done), 'source')} applied.", to="/sources", leaves=True)
+    except ForagerError as error:
+        problem = error
+    text = None if problem is None else message_of(problem_of(problem, as_place))
+    return WebPage(
+        "new_sources.html", given=form.text("text"), plan=plan, problem=text, example=EXAMPLE
+    ).after(problem)
 
 
 @page(router, "/schedules")
