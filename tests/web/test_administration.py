@@ -1,4 +1,4 @@
-"""What the command line can do as well: doctor, checks, declared sources, proxies, quotas, offers."""
+"""What commands can do as well: the doctor, checks, declared sources, proxies, quotas, offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forager.access.caller import Scope
 from forager.db.database import Database
 from forager.documents.sources import get_source
 from forager.fetch.proxies.service import Proxies
-from forager.products.alerts import AlertKind, list_alerts
+from forager.products.alerts.rules import AlertKind, list_alerts
 from forager.secrets import Vault
 from forager.settings import Settings
 from products.rows import add_product

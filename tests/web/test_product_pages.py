@@ -69,7 +69,7 @@ async def test_empty_pages_say_what_to_do(visitor: Visitor) -> None:
         "/tasks": "Track products",
         "/errors": "No permanently failed tasks",
         "/domains": "Add a domain",
-        "/proxies": "Add a proxy",
+        "/proxies": "Add proxies",
         "/parsers": "No pages parsed yet",
         "/webhooks": "Add a webhook",
     }.items():

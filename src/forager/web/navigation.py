@@ -102,7 +102,7 @@ def as_place(part: Action | Option) -> str:
 def as_link(part: Action | Option) -> Markup:
     """The same, with a link to the page."""
     if isinstance(part, Option) or not (page := forms_of(part).page):
-        return _code(escape(as_place(part)))
+        return _code(as_place(part))
     values = [] if page in WITHOUT_DETAILS else path_values(part)[:1]
     return Markup('<a href="{}">{}</a>').format(
         "/".join([PATHS[page], *values]), as_place(part).strip("“”")
@@ -112,12 +112,16 @@ def as_link(part: Action | Option) -> Markup:
 def linked(hint: str | Hint | None) -> Markup:
     """A hint with links to the pages that it names, and with its commands as code."""
     if not isinstance(hint, Hint):
-        return _code(escape(hint or ""))
-    return _code(escape(hint.text)).format(
+        return _code(hint or "")
+    return _code(hint.text).format(
         *(as_link(p) if isinstance(p, Action | Option) else linked(p) for p in hint.parts)
     )
 
 
-def _code(text: Markup) -> Markup:
-    """Text between backticks as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", text))
+def _code(text: str) -> Markup:
+    """Escaped text, with what is between backticks as code."""
+    code = Markup("<code>{}</code>")
+    parts = _CODE.split(text)
+    return Markup("").join(
+        code.format(each) if i % 2 else escape(each) for i, each in enumerate(parts)
+    )

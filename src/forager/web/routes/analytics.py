@@ -109,8 +109,8 @@ async def show_doctor(visit: AdminVisit) -> WebPage:
         await examination.run(checks_of(topic), visit.database, visit.settings)
     return checks_page(
         "Doctor",
-        "Checks of this machine, the database and the work, run now. On the command line, the doctor"
-        " also runs a small job.",
+        "Checks of this machine, the database and the work, run now. The command also runs a"
+        " small job.",
         examination.report(),
     )
 
