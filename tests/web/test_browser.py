@@ -26,7 +26,7 @@ window.EventSource = class extends EventSource {
   constructor(url) {
     super(url);
     this.addEventListener("part", (event) => {
-      if (event.data.includes("cancelled")) document.body.dataset.reported = "cancelled";
+      if (event.data.includes("canceled")) document.body.dataset.reported = "canceled";
     });
   }
 };
@@ -98,7 +98,7 @@ async def test_what_others_do_arrives_without_a_reload(tab: Tab, queue: Queue) -
     await box.check()
     await expect(tab.page.locator("[data-count]")).to_have_text("1 selected")
     await queue.cancel(job.id)
-    await expect(tab.page.locator(f"#j-{job.id} .badge")).to_have_text("cancelled")
+    await expect(tab.page.locator(f"#j-{job.id} .badge")).to_have_text("canceled")
     # what a person ticked stays ticked
     await expect(box).to_be_checked()
 
@@ -152,7 +152,7 @@ async def test_the_keyboard_is_enough(tab: Tab, queue: Queue) -> None:
     await expect(tab.page.get_by_role("dialog")).to_be_visible()
     await tab.tab_to("confirm-yes")
     await tab.press("Enter")
-    await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+    await expect(tab.page.locator("h1 .badge")).to_have_text("canceled")
 
 
 async def test_the_palette_leads_to_pages_and_searches(tab: Tab) -> None:
@@ -211,7 +211,7 @@ async def test_a_question_asked_twice_at_once_still_gets_the_answer(tab: Tab, qu
         " cancel.click(); document.getElementById('confirm').close(); cancel.click() }"
     )
     await tab.page.locator("#confirm-yes").click()
-    await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+    await expect(tab.page.locator("h1 .badge")).to_have_text("canceled")
 
 
 async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None:
@@ -226,7 +226,7 @@ async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None
     await tab.page.locator("body[data-reported]").wait_for()
     await expect(badge).to_have_text("pending")
     await tab.press("Escape")
-    await expect(badge).to_have_text("cancelled")
+    await expect(badge).to_have_text("canceled")
 
 
 async def test_a_phone_has_its_menu(address: str, database: Database) -> None:

@@ -239,6 +239,23 @@ async def pace_of(
     return CrawlPace(width, settled, failed, estimated=any(row[3] for row in rows))
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerGroup:
+    """Answers with one HTTP status or media type, and their times in milliseconds."""
+
+    status: int | None
+    content_type: str | None
+    urls: int
+    median_ms: int | None
+    slow_ms: int | None
+
+
+async def answers_of(database: Database, job_id: UUID) -> list[AnswerGroup]:
+    """The answers of a crawl by HTTP status and by media type; of a large one, of a sample."""
+    rows = await database.run(store.sample_answers, job_id, sample=MAX_SAMPLE)
+    return [AnswerGroup(*row) for row in rows]
+
+
 async def failures_of(database: Database, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:
     """Failed URLs of these crawls by reason, the most frequent first."""
     return await database.run(store.sum_failures, job_ids)

@@ -38,6 +38,7 @@ NAMES = {
     "http_server": "HTTP 5xx",
     "gtin": "GTIN",
     "mpn": "MPN",
+    "cancelled": "canceled",
     "sku": "SKU",
     "product_id": "product ID",
     "variant_id": "variant ID",

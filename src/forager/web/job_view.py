@@ -8,7 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from forager.crawl.options import CrawlOptions
-from forager.crawl.report import CrawlPace, CrawlReport, crawl_report, pace_of
+from forager.crawl.report import (
+    MAX_SAMPLE,
+    AnswerGroup,
+    CrawlPace,
+    CrawlReport,
+    answers_of,
+    crawl_report,
+    pace_of,
+)
 from forager.crawl.results.url_lists import UrlFilter, list_settled
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.errors import NotFound
@@ -56,10 +64,16 @@ class JobView:
     events: list[JobEvent]
     failures: list[FailureGroup]
     throughput: Throughput | None
+    answers: list[AnswerGroup]
     options: list[tuple[str, str]]
     # of a running crawl: the URLs processed last, and the state of its hosts
     latest: list[SettledUrl]
     hosts: list[Domain]
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the answers are those of a sample of the URLs."""
+        return sum(self.report.ledger.settled.values()) > MAX_SAMPLE
 
     @property
     def can_retry(self) -> bool:
@@ -127,6 +141,7 @@ async def load_job(visit: WebVisit, job: Job) -> JobView:
         events=details.last_events[::-1],
         failures=await _failures(visit, report),
         throughput=await _throughput(visit, report),
+        answers=await _answers(visit, report),
         options=_options(report.job),
         latest=await _latest(visit, report),
         hosts=await _hosts(visit, report.job),
@@ -172,6 +187,15 @@ async def _hosts(visit: WebVisit, job: Job) -> list[Domain]:
         with suppress(NotFound):
             found.append(await visit.domains.get(name))
     return found
+
+
+async def _answers(visit: WebVisit, report: CrawlReport) -> list[AnswerGroup]:
+    settled = sum(report.ledger.settled.values())
+
+    async def read() -> list[AnswerGroup]:
+        return await answers_of(visit.database, report.job.id)
+
+    return await visit.cache.get(("answers", report.job.id, settled), read) if settled else []
 
 
 async def _throughput(visit: WebVisit, report: CrawlReport) -> Throughput | None:

@@ -72,6 +72,8 @@ class Webhook(ResponseModel, row=webhook.Webhook, hidden=("source_id",), about=_
     last_error: str | None = Field(description="Last response or error of a failing webhook.")
     retries_at: Time | None = Field(description="When delivery is retried; null: now.")
     waiting: int = Field(description="Number of pending messages.")
+    recent_messages: int = Field(description="Messages that were tried, of the newest 100.")
+    recent_failures: int = Field(description="Of these, messages that are not delivered.")
 
 
 class IssuedWebhook(Webhook):

@@ -12,6 +12,9 @@ from forager.webhooks.webhook import Delivery, Receiver, Webhook
 
 # --- webhooks ------------------------------------------------------------------------------------
 
+# the newest messages of a webhook, of which the failed ones are counted
+RECENT: LiteralString = "100"
+
 _WEBHOOKS: LiteralString = f"""
     SELECT w.id, w.url, w.kinds, d.domain_name AS domain, w.source_id, w.pattern, w.allow_private,
     w.ordered, w.is_active, w.disabled_reason, w.failures,
@@ -23,8 +26,19 @@ _WEBHOOKS: LiteralString = f"""
          ORDER BY o.id DESC LIMIT 1
     ) END AS last_error, (
         SELECT count(*) FROM outbox o WHERE o.topic = 'webhooks' AND o.lane = w.id AND {UNSENT}
-    ) AS waiting, w.created_at, w.updated_at
-      FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
+    ) AS waiting, recent.tried AS recent_messages, recent.failed AS recent_failures,
+    w.created_at, w.updated_at
+      FROM webhooks w
+      LEFT JOIN domains d ON d.id = w.domain_id
+     CROSS JOIN LATERAL (
+        SELECT count(*) AS tried, count(*) FILTER (WHERE o.sent_at IS NULL) AS failed
+          FROM (
+            SELECT sent_at, attempts FROM outbox
+             WHERE topic = 'webhooks' AND lane = w.id
+             ORDER BY id DESC LIMIT {RECENT}
+         ) AS o
+         WHERE o.attempts > 0
+     ) AS recent
 """
 
 

@@ -40,6 +40,9 @@ class Webhook:
     # the error of the newest message that failed; None unless it is failing
     last_error: str | None
     waiting: int
+    # of the newest 100 messages: those that were tried, and those not delivered yet or at all
+    recent_messages: int
+    recent_failures: int
     created_at: datetime
     updated_at: datetime
 

@@ -150,6 +150,35 @@ async def sample_settled(
     )
 
 
+async def sample_answers(
+    connection: Connection, job_id: UUID, *, sample: int
+) -> list[tuple[int | None, str | None, int, int | None, int | None]]:
+    """(HTTP status, media type, URLs, median and 95th percentile of the milliseconds).
+
+    A row has either a status or a type. At most `sample` URLs are read, in the order of their
+    hashes.
+    """
+    return await Tuples(connection).all(
+        """
+        SELECT http_status, content_type, count(*),
+               percentile_disc(0.5) WITHIN GROUP (ORDER BY duration_ms),
+               percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_ms)
+          FROM (
+            SELECT http_status, content_type, duration_ms
+              FROM crawl_visited
+             WHERE job_id = %s
+             ORDER BY url_hash
+             LIMIT %s
+         ) AS v
+         WHERE http_status IS NOT NULL
+         GROUP BY GROUPING SETS ((http_status), (content_type))
+        HAVING http_status IS NOT NULL OR content_type IS NOT NULL
+         ORDER BY 3 DESC, 1, 2
+        """,
+        (job_id, sample),
+    )
+
+
 async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:
     """Failed URLs of these jobs by reason, the most frequent first."""
     return await Tuples(connection).all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
 from typing import Annotated
 from urllib.parse import quote
 
@@ -12,10 +13,12 @@ from starlette.responses import JSONResponse, Response
 from forager.documents.source_lookup import names_with
 from forager.errors import InvalidInput
 from forager.jobs.history import find_jobs
+from forager.jobs.job import Move
 from forager.products.filters import Filters
 from forager.products.search import list_or_search
 from forager.settings.loading import shown_settings
 from forager.web.formats import short_id
+from forager.web.job_view import moves_of
 from forager.web.page import new_router
 from forager.web.visit import ReaderVisit, WebVisit
 
@@ -24,7 +27,14 @@ router = new_router()
 # of each kind
 SHOWN = 5
 
-Entry = tuple[str, str]
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something to go to, or an action with the fields of its form."""
+
+    name: str
+    href: str
+    fields: dict[str, str] | None = None
 
 
 @router.get("/palette/file", response_model=None)
@@ -32,24 +42,35 @@ async def find(visit: ReaderVisit, q: Annotated[str, Query(max_length=200)] = ""
     """Names and paths of what contains the words."""
     text = q.strip()
     found = [entry async for entry in _found(visit, text)] if text else []
-    return JSONResponse([{"name": name, "href": href} for name, href in found])
+    return JSONResponse([asdict(entry) for entry in found])
 
 
 async def _found(visit: WebVisit, text: str) -> AsyncIterator[Entry]:
     owner = visit.caller.sees_only
     for name in await names_with(visit.database, text, user_id=owner, limit=SHOWN):
-        yield f"Source {name}", f"/sources/{quote(name, safe='')}"
+        path = f"/sources/{quote(name, safe='')}"
+        yield Entry(f"Source {name}", path)
+        if visit.may_operate:
+            yield Entry(f"Refresh {name} now", f"{path}/refresh", {})
     for job in await find_jobs(visit.database, text, user_id=owner, limit=SHOWN):
         name = f"Job of {job.source_id or job.kind}, {job.shown_status}, …{short_id(job.id)}"
-        yield name, f"/jobs/{job.id}"
+        yield Entry(name, f"/jobs/{job.id}")
+        for move in moves_of(job) if visit.may_operate else ():
+            if move in (Move.PAUSE, Move.RESUME):
+                words = f"{move.capitalize()} job of {job.source_id or job.kind}"
+                yield Entry(words, f"/jobs/{job.id}/move", {"move": move.value})
     if visit.may_operate:
         for host in (await visit.domains.list_domains(text=text, limit=SHOWN)).items:
-            yield f"Host {host.domain_name}", f"/domains/{quote(host.domain_name, safe='')}"
+            path = f"/domains/{quote(host.domain_name, safe='')}"
+            yield Entry(f"Host {host.domain_name}", path)
+            traffic = "resume" if host.task_hold or host.traffic_delay is not None else "pause"
+            words = f"{traffic.capitalize()} all work at {host.domain_name}"
+            yield Entry(words, f"{path}/traffic", {"traffic": traffic})
     async for entry in _products(visit, text):
         yield entry
     if visit.may_administer:
         for name in _settings(visit, text):
-            yield f"Setting {name}", f"/settings#s-{name}"
+            yield Entry(f"Setting {name}", f"/settings#s-{name}")
 
 
 async def _products(visit: WebVisit, text: str) -> AsyncIterator[Entry]:
@@ -60,7 +81,7 @@ async def _products(visit: WebVisit, text: str) -> AsyncIterator[Entry]:
     except InvalidInput:
         return
     for product in found.items:
-        yield f"Product {product.name[:100]}, {product.domain}", f"/products/{product.id}"
+        yield Entry(f"Product {product.name[:100]}, {product.domain}", f"/products/{product.id}")
 
 
 def _settings(visit: WebVisit, text: str) -> list[str]:

@@ -106,6 +106,7 @@ function swap(part) {
   if (!element) return;
   const fresh = document.createElement("template");
   fresh.innerHTML = part.html;
+  const added = "list" in element.dataset && !part.asked ? keepRows(element, fresh.content) : 0;
   tellTimes(fresh.content);
   Idiomorph.morph(element, fresh.innerHTML, {
     morphStyle: "innerHTML",
@@ -113,6 +114,30 @@ function swap(part) {
   });
   htmx.process(element);
   countTicked();
+  offerRows(element, part, added);
+}
+
+// a list keeps its rows in place: new ones are shown when they are asked for
+function keepRows(element, fresh) {
+  const rows = [...element.querySelectorAll("tbody tr[id]")];
+  const body = fresh.querySelector("tbody");
+  const known = new Set(rows.map((row) => row.id));
+  const added = body ? [...body.rows].filter((row) => row.id && !known.has(row.id)) : [];
+  if (!rows.length || !added.length) return 0;
+  const now = new Map([...body.rows].map((row) => [row.id, row]));
+  body.replaceChildren(...rows.map((row) => now.get(row.id) ?? row.cloneNode(true)));
+  return added.length;
+}
+
+function offerRows(element, part, added) {
+  element.previousElementSibling?.matches(".pill") && element.previousElementSibling.remove();
+  if (!added) return;
+  const pill = document.createElement("button");
+  pill.type = "button";
+  pill.className = "plain pill";
+  pill.textContent = `${added} new`;
+  pill.addEventListener("click", () => swap({ ...part, asked: true }));
+  element.before(pill);
 }
 
 // what a person opened, ticked or typed stays as it is
@@ -253,6 +278,15 @@ for (const form of document.querySelectorAll("form.filters[method=get]:has(.fiel
   form.classList.add("folds");
   form.prepend(fold);
 }
+
+// the page that the browser came from, if it is a page of this list
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-back]");
+  const from = URL.canParse(document.referrer) ? new URL(document.referrer) : null;
+  if (!link || from?.origin !== location.origin || from.pathname !== location.pathname) return;
+  event.preventDefault();
+  history.back();
+});
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copy]");

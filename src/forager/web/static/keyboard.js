@@ -63,9 +63,16 @@ function item(entry, place) {
   line.role = "option";
   line.ariaSelected = String(place === chosen);
   line.textContent = entry.name;
-  line.addEventListener("click", () => location.assign(entry.href));
+  line.addEventListener("click", () => take(entry));
   if (place === chosen) requestAnimationFrame(() => line.scrollIntoView({ block: "nearest" }));
   return line;
+}
+
+// go there, or do it: the answer is a notice, or another page
+function take(entry) {
+  if (!entry.fields) return location.assign(entry.href);
+  palette.close();
+  htmx.ajax("POST", entry.href, { source: document.body, swap: "none", values: entry.fields });
 }
 
 function openPalette() {
@@ -87,7 +94,7 @@ query.addEventListener("keydown", (event) => {
 palette.addEventListener("submit", (event) => {
   if (event.submitter?.value === "no") return;
   event.preventDefault();
-  if (entries[chosen]) location.assign(entries[chosen].href);
+  if (entries[chosen]) take(entries[chosen]);
 });
 for (const dialog of [palette, shortcuts]) {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
