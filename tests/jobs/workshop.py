@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from uuid import UUID
 
 import misbehaving
 import psutil
+import psycopg
 
 from forager.db.database import Database
+from forager.errors import ForagerError
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
@@ -115,6 +117,9 @@ async def open_shop(url: str, settings: Settings, **changes: object) -> AsyncIte
         )
         with patch.dict(os.environ, PYTHONPATH=path):
             yield shop
+        # without it the next test can use this database again
+        with suppress(ForagerError, psycopg.Error):
+            await shop.sql("SET LOCAL lock_timeout = '1s'; DROP TABLE marks")
 
 
 async def two_looks(shop: Shop) -> list[Job]:

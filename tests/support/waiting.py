@@ -35,7 +35,7 @@ async def eventually(condition: Callable[[], Any], limit: float = LIMIT) -> Any:
             if answer:
                 return answer
             waited = time.monotonic() - start
-            await asyncio.sleep(min(max(0.02, waited / 25), 0.05))
+            await asyncio.sleep(min(max(0.02, waited / 25), 0.1))
 
 
 async def waits_for_lock(database: Database) -> bool:
