@@ -41,12 +41,14 @@ VIEWS: Views = (
     (WIDE, "light", RULES), (WIDE, "dark", COLORS),
     (PHONE, "dark", COLORS), (PHONE, "light", COLORS), (PHONE, "light", LAYOUT),
 )  # fmt: skip
-# the menu is the same on every page: it is checked on the first one; a phone has other elements
+# the menu is the same on every page: it is checked on the first one. A phone has other elements,
+# and the same colors elsewhere
 RUN_AXE = """
 async ([path, options]) => {
-    const isNarrow = innerWidth < 500 && document.querySelector(".top");
-    const narrowOnly = isNarrow && options.runOnly && { include: [[".top"], [".only-phone"]] };
-    const parts = path === "/" ? document : narrowOnly || { exclude: [[".side"]] };
+    const isNarrow = innerWidth < 500 && options.runOnly && path !== "/";
+    if (isNarrow && !document.querySelector(".only-phone")) return [];
+    const onPage = isNarrow ? { include: [[".only-phone"]] } : { exclude: [[".side"], [".top"]] };
+    const parts = path === "/" ? document : onPage;
     const { violations } = await axe.run(parts, options);
     return violations.map(
         found => `${found.id}: ` + found.nodes.map(node => node.html.slice(0, 200)).join(" | "));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from forager.documents.operations import Document, Number, PathText, SourceId, find_source
 from forager.documents.page import SectionRow
@@ -36,7 +36,6 @@ Versions = Annotated[
 ]
 Links = Annotated[LinkStyle, Field(description="How links to pages of the same host are written.")]
 FullPath = Annotated[PathText, Field(description="Full path of the page.")]
-BelowPath = Annotated[PathText, Field(description="Only below this path.")]
 Words = Annotated[
     PlainText,
     Field(
@@ -48,7 +47,6 @@ Words = Annotated[
 Language = Annotated[
     PlainText, Field(max_length=35, description="Only pages in this language.", examples=["en"])
 ]
-OfKind = Annotated[SectionKind, Field(description="Only sections of this kind.")]
 MaxHits = Annotated[int, Field(ge=1, le=MAX_HITS, description="Maximum number of hits.")]
 
 
@@ -146,18 +144,29 @@ async def sections(context: Context, source: SourceId, path: FullPath) -> Sectio
     return Sections.of(await read_path(context.database, named.id, path))
 
 
+class SearchFilters(BaseModel):
+    """The pages that are searched."""
+
+    source: OfSource | None = Field(
+        default=None, description="Only in this source; `python` includes `python@3.13`."
+    )
+    version: Versions | None = None
+    generation: Number | None = Field(
+        default=None, description="Search this generation of the source."
+    )
+    path: PathText | None = Field(
+        default=None, description="Only pages whose path has this prefix."
+    )
+    language: Language | None = None
+    kind: SectionKind | None = Field(
+        default=None,
+        description="Only sections that define a name (definition) or list links (listing).",
+    )
+
+
 @reading.operation("search", "GET /search", tag="search", command=False)
 async def search(
-    context: Context,
-    q: Words,
-    source: OfSource | None = None,
-    version: Versions | None = None,
-    generation: OldNumber | None = None,
-    path: BelowPath | None = None,
-    language: Language | None = None,
-    kind: OfKind | None = None,
-    limit: MaxHits = 10,
-    cursor: Cursor = None,
+    context: Context, q: Words, wanted: SearchFilters, limit: MaxHits = 10, cursor: Cursor = None
 ) -> SearchAnswer:
     """Search published pages. The source `python` includes `python@3.13`.
 
@@ -165,12 +174,7 @@ async def search(
     """
     request = SearchRequest(
         query=q,
-        source=source,
-        version=version,
-        generation=generation,
-        path=path,
-        language=language,
-        kind=kind,
+        **wanted.model_dump(),
         prefers=preferred_language(context.language),
         user_id=context.owner,
         limit=limit,

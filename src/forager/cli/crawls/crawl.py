@@ -338,7 +338,8 @@ def demo(
 def _show_search(context: typer.Context) -> None:
     """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
+    from forager.documents.reading_operations import SearchFilters
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
-    wanted: dict[str, Any] = {"source": SOURCE, "limit": 3}
-    show_hits(with_services(context, lambda services: find(services, EXAMPLE, **wanted)))
+    wanted = SearchFilters(source=SOURCE)
+    show_hits(with_services(context, lambda services: find(services, EXAMPLE, wanted, limit=3)))

@@ -13,7 +13,6 @@ from forager.cli.options import Cursor, option
 from forager.cli.output import clean, console, counted, note, note_more, short_time, write
 from forager.cli.running import CommandServices, answers
 from forager.documents import reading_operations as operations
-from forager.documents.search import SectionKind
 from forager.documents.search.hit import MAX_HITS, UNEMBEDDED
 from forager.errors import InvalidInput
 from forager.extract.markdown.links import LinkStyle
@@ -155,16 +154,7 @@ async def search(
         list[str],
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
-    source: str | None = option("Only in this source; `python` includes `python@3.13`."),
-    version: str | None = option(
-        "Only these versions of the source: 3.12, '>=3.10,<3.13', 3.10-3.12 or 3.x."
-    ),
-    generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
-    path: str | None = option("Only pages whose path has this prefix."),
-    language: str | None = option("Only pages in this language, such as en."),
-    kind: SectionKind | None = option(
-        "Only sections that define a name (definition) or list links (listing)."
-    ),
+    wanted: operations.SearchFilters,
     limit: int = option("Maximum number of results.", default=10, min=1, max=MAX_HITS),
     cursor: Cursor = None,
 ) -> object:
@@ -172,24 +162,19 @@ async def search(
 
     `forager search -- reindex` searches for the word; `forager search reindex` is a command.
     """
-    return await find(
-        services,
-        " ".join(words),
-        source=source,
-        version=version,
-        generation=generation,
-        path=path,
-        language=language,
-        kind=kind,
-        limit=limit,
-        cursor=cursor,
-    )
+    return await find(services, " ".join(words), wanted, limit, cursor)
 
 
-async def find(services: CommandServices, words: str, **options: Any) -> object:
+async def find(
+    services: CommandServices,
+    words: str,
+    wanted: operations.SearchFilters,
+    limit: int,
+    cursor: str | None = None,
+) -> object:
     async with open_engine(services.settings) as engine:
         context = replace(services.context, engine=engine)
-        page = await operations.search(context, words, **options)
+        page = await operations.search(context, words, wanted, limit, cursor)
     if UNEMBEDDED in (page.note or ""):
         from forager.documents.search.background import embed_in_background
 
