@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -189,9 +190,9 @@ async def report_signals(
     report.text("By words and meaning. The first row has every signal.")
     sites = [site.name for _, group in groups for site in group]
     rows = []
-    stages = [ranking, rerank]
+    stages: tuple[Any, ...] = (ranking, rerank)
     left_out = [(stage, each.name) for stage in stages for each in fields(stage.WEIGHTS)]
-    for module, name in [(ranking, ""), *left_out]:
+    for module, name in [(stages[0], ""), *left_out]:
         weights = module.WEIGHTS
         module.WEIGHTS = replace(weights, **{name: 0.0}) if name else weights
         judged = await judge(database, queries, sites, static_model())

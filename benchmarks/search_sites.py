@@ -211,7 +211,9 @@ def render_markdown(source: Path, target: Path) -> None:
         opened = gzip.open if file.suffix == ".gz" else open
         with opened(file, "rt", encoding="utf-8") as lines:
             text = _COMMENT.sub("", lines.read())
-        head, text = _FRONT_MATTER.match(text)[1] or "", _FRONT_MATTER.sub("", text, count=1)
+        front_matter = _FRONT_MATTER.match(text)
+        head = (front_matter and front_matter[1]) or ""
+        text = _FRONT_MATTER.sub("", text, count=1)
         named = re.search(r"^title: *(.+)$", head, re.MULTILINE) or re.search(r"(?m)^# *(.+)", text)
         title = named[1].strip("\"' ") if named else file.name.split(".")[0]
         path = str(file.relative_to(source)).removesuffix(".gz").removesuffix(".md") + ".html"
