@@ -93,7 +93,8 @@ class _Answering:
                 writer.write(json.dumps(answer).encode())
                 await writer.drain()
         except Exception as error:  # the command reports what is wrong
-            log.debug("a command is not answered", error=repr(error))
+            reason = f"{type(error).__name__}: {error_text(error)}"
+            log.info("a search is left to the command", reason=reason)
         finally:
             writer.close()
             with suppress(OSError):
