@@ -15,7 +15,7 @@ from forager.cli import main
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.tasks.operations import alarms as alarm_operations
+from forager.tasks.operations import domains as domain_operations
 from support.cli import FORAGER, running
 from support.cli import forager as forager_here
 from support.cli import forager_process as forager
@@ -176,5 +176,5 @@ def test_only_a_closed_standard_output_is_no_error(monkeypatch: pytest.MonkeyPat
     async def break_pipe(_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(alarm_operations, "list_alarms", break_pipe)
+    monkeypatch.setattr(domain_operations, "list_alarms", break_pipe)
     assert main.run(["domains", "alarms"]) == 1

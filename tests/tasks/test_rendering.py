@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ from forager.archive.segment import ArchiveRef
 from forager.db.ids import new_id
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.workers import Registration
+from forager.operations.operation import Context
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
+from forager.tasks.operations.domains import show_domain
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.store.claims import claim_queued
+from forager.tasks.task import Task
 from render.conftest import require_browser
 from servers.shop import Item, Shop
 from servers.site import Page, tagged, text
@@ -159,3 +163,52 @@ async def test_tasks_wait_visibly_for_a_worker_that_renders(tasks: Tasks, shop: 
 
     assert await claimed(0) == set()
     assert len(await claimed(1)) == 1
+
+
+def _length_of_decision(task: Task) -> timedelta:
+    assert task.browser_since is not None
+    assert task.browser_until is not None
+    return task.browser_until - task.browser_since
+
+
+async def test_a_decision_to_render_is_shown_and_expires(rendering: Tasks, shop: Shop) -> None:
+    tasks = rendering
+    service = TaskService(tasks.database, tasks.settings)
+    (task_id,) = await tasks.add(scripted(shop, "lamp"))
+
+    async def visit_when_expired() -> list[tuple[str, str]]:
+        await tasks.sql(
+            """
+            UPDATE crawl_tasks SET browser_since = browser_since - interval '3 hours',
+                                   browser_until = browser_until - interval '3 hours'
+            """
+        )
+        before = len(await tasks.attempts(task_id))
+        await tasks.again(task_id)
+        await tasks.when(task_id, "crawling", "downloaded", "parsing")
+        await visited(tasks, task_id)
+        return (await tasks.attempts(task_id))[before:]
+
+    async with at_work(tasks):
+        await visited(tasks, task_id)
+        first = (await service.report(str(task_id))).task
+        assert _length_of_decision(first) == timedelta(hours=1)
+        domain = await show_domain(Context(tasks.database, tasks.settings), shop.host)
+        assert [(each.rendered, each.pages) for each in domain.render_decisions] == [(True, 1)]
+        # the next visit is made without a browser; the decision is made again, for longer
+        assert await visit_when_expired() == [
+            ("download", "ok"), ("parse", "rested"), ("download", "ok"), ("parse", "ok"),
+        ]  # fmt: skip
+        again = (await service.report(str(task_id))).task
+        assert _length_of_decision(again) == timedelta(hours=2)
+        # a page that has a price again needs none any more
+        shop.site.pages["/p/lamp"] = tagged(
+            Page(
+                f'<h1>The lamp</h1><script type="application/ld+json">{offer("lamp", "19.90")}'
+                "</script>".encode(),
+                headers={"Content-Type": "text/html"},
+            )
+        )
+        assert await visit_when_expired() == [("download", "ok"), ("parse", "ok")]
+    last = (await service.report(str(task_id))).task
+    assert (last.needs_browser, last.browser_since, last.browser_until) == (False, None, None)

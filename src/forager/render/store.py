@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import LiteralString
 
 from forager.db.database import Connection
@@ -23,6 +24,7 @@ class ShapeStats:
     shape: str
     streak: int
     skipped: int
+    updated_at: datetime | None = None
 
 
 async def select_shape_stats(
@@ -31,7 +33,7 @@ async def select_shape_stats(
     table, key = _place(owner)
     return await Rows(connection, ShapeStats).all(
         f"""
-        SELECT shape, streak, skipped FROM {table}
+        SELECT shape, streak, skipped, updated_at FROM {table}
          WHERE {key} = %s
          ORDER BY updated_at DESC
          LIMIT %s

@@ -59,7 +59,8 @@ class RenderDecisions:
             return None
         stats = await self._stats_of(task.domain_id)
         if task.needs_browser:
-            return None if stats.is_recheck_due(task.url) else "no_price"
+            is_check = task.browser_expired or stats.is_recheck_due(task.url)
+            return None if is_check else "no_price"
         return "like_others" if stats.gains(task.url) else None
 
     async def needs_rendering(self, task: LeasedTask, parsed: Parsed) -> bool:

@@ -55,6 +55,9 @@ class Task:
     render: str | None
     # the static response has no price
     needs_browser: bool
+    # when that was decided, and when it is checked without a browser
+    browser_since: datetime | None
+    browser_until: datetime | None
     found_by: str | None
     created_at: datetime
     updated_at: datetime

@@ -1,4 +1,4 @@
-"""Operations on domains: operators see them, admins change them. Alarms are added by `tasks`."""
+"""Operations on domains: operators see them, admins change them. `tasks` adds further ones."""
 
 from __future__ import annotations
 
@@ -235,12 +235,6 @@ async def list_domains(
 async def add_domain(context: Context, order: NewDomain) -> Domain:
     """Add settings for a host; they also apply to subdomains without settings."""
     return Domain.of(await Domains(context.database).add(order.host, order.changes()))
-
-
-@domains.operation("show", "GET /domains/{host}")
-async def show_domain(context: Context, host: Host) -> Domain:
-    """Show the domain settings of a host: its own, or those of its nearest parent domain."""
-    return Domain.of(await Domains(context.database).get(host))
 
 
 @domains.operation("set", "PATCH /domains/{host}", command=False)

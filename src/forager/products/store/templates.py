@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from forager.db.database import Connection
 from forager.db.rows import Rows
@@ -24,6 +25,8 @@ class PriceTemplate:
 
     path: str
     shown_wins: bool = False
+    decided_at: datetime | None = None
+    checked_at: datetime | None = None
 
 
 # rows of a domain that are read to find those with a place
@@ -53,7 +56,10 @@ async def select_shown_prices(
 
 async def select_template(connection: Connection, domain_id: int) -> PriceTemplate | None:
     return await Rows(connection, PriceTemplate).first(
-        "SELECT path, shown_wins FROM price_templates WHERE domain_id = %s", (domain_id,)
+        """
+        SELECT path, shown_wins, decided_at, checked_at FROM price_templates WHERE domain_id = %s
+        """,
+        (domain_id,),
     )
 
 

@@ -17,6 +17,8 @@ from forager.extract.product.places import DEAL, LearnedPlace
 from forager.products.store import templates as store
 from forager.products.store.templates import PriceTemplate, ShownPrice
 
+__all__ = ["PriceTemplate"]
+
 # recent pages that decide about a path, and pages that are searched between two updates
 WINDOW = 20
 MIN_PAGES = 3
@@ -72,6 +74,11 @@ async def update_template(connection: Connection, domain_id: int) -> PriceTempla
     elif known is not None:
         await store.delete_template(connection, domain_id)
     return template
+
+
+async def find_template(database: Database, domain_id: int) -> PriceTemplate | None:
+    """The remembered decision for a domain, and when it was made and checked."""
+    return await database.run(store.select_template, domain_id)
 
 
 async def known_place(connection: Connection, domain_id: int) -> LearnedPlace:

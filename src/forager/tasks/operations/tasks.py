@@ -70,6 +70,8 @@ _ABOUT_TASK = {
     "popularity": "Breaks ties between tasks: higher runs first.",
     "scheduled_at": "When the task becomes due.",
     "found_by": "How the URL was found.",
+    "browser_since": "When it was decided that the page needs a browser; null: it does not.",
+    "browser_until": "When that decision expires: the next visit is made without a browser.",
     "started_at": "When the current or last attempt started.",
 }
 

@@ -67,6 +67,8 @@ class LeasedTask:
     render: str | None = None
     render_urls: Sequence[str] = ()
     needs_browser: bool = False
+    # the decision that it needs one is too old: the next visit checks it
+    browser_expired: bool = False
     priority: int = 5
 
     @property

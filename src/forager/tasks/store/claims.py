@@ -31,14 +31,16 @@ COLUMNS: LiteralString = f"""
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
     t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
     d.domain_name, d.use_proxies, d.allow_private,
-    coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser, t.priority
+    coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser,
+    t.needs_browser AND t.browser_until <= now() IS TRUE AS browser_expired, t.priority
 """
 
 # Whether only workers with a browser may download a task: by the setting of the task or its domain,
-# otherwise by the result of its last visit.
+# otherwise by the result of a visit, until that decision expires.
 WANTS_BROWSER: LiteralString = """
     CASE coalesce(t.render, d.render)
-        WHEN 'always' THEN true WHEN 'never' THEN false ELSE t.needs_browser
+        WHEN 'always' THEN true WHEN 'never' THEN false
+        ELSE t.needs_browser AND t.browser_until <= now() IS NOT TRUE
     END
 """
 RENDERER_IS_THERE = renderer_is_there("tasks")

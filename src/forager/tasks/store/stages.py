@@ -88,13 +88,22 @@ async def mark_read(
 
 
 async def set_needs_browser(connection: Connection, needs: Mapping[int, bool]) -> None:
-    """Set whether only workers that render may download these tasks."""
+    """Set whether only workers that render may download these tasks.
+
+    The decision expires after an hour; each time that it is made again, after twice as long.
+    """
     await connection.execute(
         """
         UPDATE crawl_tasks t
-           SET needs_browser = n.needs
+           SET needs_browser = n.needs,
+               browser_since = CASE WHEN n.needs THEN now() END,
+               browser_until = CASE WHEN n.needs THEN now() + least(
+                   greatest(2 * (t.browser_until - t.browser_since), interval '1 hour'),
+                   interval '30 days'
+               ) END
           FROM unnest(%s::bigint[], %s::boolean[]) AS n (id, needs)
-         WHERE t.id = n.id AND t.needs_browser <> n.needs
+         WHERE t.id = n.id
+           AND (t.needs_browser <> n.needs OR n.needs AND t.browser_until > now() IS NOT TRUE)
         """,
         (list(needs), list(needs.values())),
     )

@@ -19,7 +19,8 @@ from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import robots_report
 from forager.jobs.lifecycle import ACTIVE
 from forager.settings.crawling import parse_render
-from forager.tasks.alarms import Decision, decide_alarm, list_alarms
+from forager.tasks.alarms import Decision, decide_alarm, describe_acceptance, list_alarms
+from forager.tasks.operations.domains import describe_domain
 from forager.tasks.selection import Selection
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
@@ -68,6 +69,7 @@ async def add(visit: AdminVisit, form: Submitted) -> Done:
 async def show(visit: OperatorVisit, host: Host) -> WebPage:
     domain = await visit.domains.get(host)
     name = domain.domain_name
+    alarm = next((a for a in await list_alarms(visit.database) if a.domain == name), None)
     bill = await cached(visit, lambda: report_costs(visit.database, domain=name, limit=BILL_LINES))
     return WebPage(
         "domain.html",
@@ -76,7 +78,9 @@ async def show(visit: OperatorVisit, host: Host) -> WebPage:
         **await _cockpit(visit, name),
         robots=await robots_report(visit.database, domain.base_url, agent_header(visit.settings)),
         defaults=visit.settings,
-        alarm=next((a for a in await list_alarms(visit.database) if a.domain == name), None),
+        alarm=alarm,
+        acceptance=alarm and await describe_acceptance(visit.database, name),
+        decisions=await describe_domain(visit.database, domain),
         bill=bill.answer,
         bill_at=bill.at,
         max_delay=MAX_DELAY,

@@ -47,6 +47,13 @@ ALTER TABLE generations ADD COLUMN embedded_at timestamptz;
 COMMENT ON COLUMN generations.embedded_at IS 'When all its sections had vectors, so that it can be searched by meaning; NULL: not yet.';
 
 -- tasks -------------------------------------------------------------------------------------------
+ALTER TABLE crawl_tasks
+    ADD COLUMN browser_since timestamptz,
+    ADD COLUMN browser_until timestamptz;
+COMMENT ON COLUMN crawl_tasks.browser_since IS
+    'When `needs_browser` was decided; NULL: it does not need one.';
+COMMENT ON COLUMN crawl_tasks.browser_until IS
+    'When the decision expires: the next visit is made without a browser again.';
 
 -- products ----------------------------------------------------------------------------------------
 CREATE TABLE price_templates (
