@@ -16,7 +16,7 @@ from forager.jobs.workers import Registration
 from forager.operations.operation import Context
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
-from forager.tasks.domain_operations import show_domain
+from forager.tasks.operations.domains import show_domain
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.store.claims import claim_queued
