@@ -22,8 +22,10 @@ def page(body: str) -> Page:
 async def test_a_source_is_checked(crawls: Crawls, site: Site) -> None:
     site.pages |= {
         "/": html("Home", body="<a href='/long'>long</a> <a href='/definitions'>definitions</a>"),
-        # code is never split
-        "/long": page("<h1>Long</h1><pre>" + "many words\n" * 3_000 + "</pre>"),
+        # a row of a table stays whole
+        "/long": page(
+            f"<h1>Long</h1><table><tr><th>A<th>B<tr><td>a<td>{'many words ' * 3_000}</table>"
+        ),
         "/definitions": page(DEFINITION),
     }
     await crawls.run(f"{site.url}/", source="docs")

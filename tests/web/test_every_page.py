@@ -64,7 +64,7 @@ path => {
 # the page stays as it was loaded
 NO_STREAM = "window.EventSource = class { addEventListener() {} close() {} }"
 # files, pages that only a form leads to, and the way to an issuer (tests/api/test_tokens.py)
-FILES = re.compile(r".*/(file|export|original|picture|secret|oidc|callback|\{position\})")
+FILES = re.compile(r".*/(file|export|original|picture|secret|quota|oidc|callback|\{position\})")
 
 
 @pytest.fixture
@@ -145,7 +145,15 @@ async def check_dialogs(tab: Tab, job: str) -> list[str]:
     await tab.page.get_by_label("URL, e-mail").fill("https://hooks.example.org/")
     await tab.page.get_by_role("button", name="Add").click()
     await tab.page.locator("#secret").wait_for()
-    return found + await check(tab, "a secret")
+    found += await check(tab, "a secret")
+    # the first key signs its creator in
+    await tab.go("/keys")
+    await tab.page.get_by_label("Name").fill("me")
+    await tab.page.get_by_role("button", name="Create key").click()
+    await tab.page.locator("#secret").wait_for()
+    await tab.go(urlsplit(tab.page.url).path.replace("/secret", "/quota"))
+    await tab.page.get_by_label("Active jobs").wait_for()
+    return found + await check(tab, "a quota")
 
 
 def pages(word: str) -> dict[str, Page]:
@@ -189,7 +197,7 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
     job, page = f"/jobs/{crawled.job.id}", f"{site.url}/guide"
     read = f"/read?url={page}&source=demo"
     paths = [
-        *PATHS.values(), *catalog.values(), "/api/docs", "/sign-in",
+        *PATHS.values(), *catalog.values(), "/api/docs", "/sign-in", "/new-sources",
         f"/jobs/{waiting}", f"/jobs/{waiting}/pages?outcome=pending", "/jobs?q=no",
         job, f"{job}/pages", f"{job}/events", f"{job}/response?url={page}",
         f"/new-crawl?job={crawled.job.id}",

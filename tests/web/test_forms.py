@@ -132,7 +132,7 @@ async def test_a_refused_address_stays_in_the_form_and_can_be_allowed(
 
 
 async def test_a_proxy_that_does_not_work_is_an_error_and_counted_as_one(visitor: Visitor) -> None:
-    fields = {"url": "http://127.0.0.1:9", "allow_private": "yes"}
+    fields = {"urls": "http://127.0.0.1:9", "allow_private": "yes"}
     await visitor.act("/proxies", fields)
     page = (await visitor.get("/proxies")).text
     assert "1 proxy\n" in page

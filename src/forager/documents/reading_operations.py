@@ -150,14 +150,16 @@ class SearchFilters(BaseModel):
     source: OfSource | None = Field(
         default=None, description="Only in this source; `python` includes `python@3.13`."
     )
-    version: Versions | None = None
+    version: Versions | None = Field(
+        default=None, description="Only these versions of the source, such as 3.12 or >=3.10,<3.13."
+    )
     generation: Number | None = Field(
         default=None, description="Search this generation of the source."
     )
     path: PathText | None = Field(
         default=None, description="Only pages whose path has this prefix."
     )
-    language: Language | None = None
+    language: Language | None = Field(default=None, description="Only pages in this language.")
     kind: SectionKind | None = Field(
         default=None,
         description="Only sections that define a name (definition) or list links (listing).",
