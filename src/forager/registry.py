@@ -20,9 +20,9 @@ from forager.operations.operation import Group, HandWritten, Operation
 from forager.parsers.operations import parsers
 from forager.products.alerts.operations import alerts
 from forager.products.items.operations import items
-from forager.tasks.change_operations import tasks
-from forager.tasks.letter_operations import dead_letters
-from forager.tasks.replacement_operations import products
+from forager.tasks.operations.changes import tasks
+from forager.tasks.operations.letters import dead_letters
+from forager.tasks.operations.replacements import products
 from forager.webhooks.operations import webhooks
 
 # commands of no group

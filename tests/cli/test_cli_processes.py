@@ -15,7 +15,7 @@ from forager.cli import main
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.tasks import domain_operations
+from forager.tasks.operations import domains as domain_operations
 from support.cli import FORAGER, running
 from support.cli import forager as forager_here
 from support.cli import forager_process as forager

@@ -35,7 +35,7 @@ def test_the_life_of_a_task(database_url: str) -> None:
     paused = forager("tasks", "pause", number)
     assert paused.out == (
         "Paused: tasks in progress are finished; due times, retries, products and prices are kept."
-        " 1 task taken back from the workers. 1 task on hold.\n"
+        " 1 task returned to the schedule. 1 task on hold.\n"
     )
     assert "paused" in forager("tasks", "list", "--held").out
     recrawled = forager("tasks", "recrawl", number)

@@ -29,12 +29,13 @@ _PROGRAM = (
 
 
 @contextmanager
-def running_installation(database_url: str) -> Iterator[None]:
+def running_installation(database_url: str, /, **flags: str | Path) -> Iterator[None]:
     """Answer commands in another thread."""
     is_ready, ends = Event(), Event()
 
     async def serve() -> None:
-        async with Database(database_url) as database, quick_answers(database, load_settings()):
+        settings = load_settings(**flags)
+        async with Database(database_url) as database, quick_answers(database, settings):
             is_ready.set()
             await asyncio.to_thread(ends.wait)
 
@@ -73,7 +74,12 @@ def home(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_running_installation_gives_the_same_answer(home: Path, database_url: str) -> None:
-    questions = [("row", "locks"), ("locks", "--json"), ("--", "-v"), ("nothing", "--limit", "1")]
+    questions = [
+        ("row", "locks"),
+        ("locks", "--json"),
+        ("locks", "--source", "docs.example", "--kind", "definition", "--limit", "1"),
+        ("--", "-v"),
+    ]
     ordinary = [search(home, *question) for question in questions]
     with running_installation(database_url):
         assert (home / SOCKET).stat().st_mode & 0o777 == 0o600
@@ -84,15 +90,38 @@ def test_a_running_installation_gives_the_same_answer(home: Path, database_url: 
     assert [each[:3] for each in quick] == [each[:3] for each in ordinary]
 
 
-def test_errors_and_other_settings_are_left_to_the_command(home: Path, database_url: str) -> None:
+def test_errors_and_other_settings_are_left_to_the_command(
+    home: Path, database_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with running_installation(database_url):
         code, _, err, is_quick = search(home, "x", "--source", "nowhere")
         assert (code, is_quick) == (2, False)
         assert "nowhere" in err
         assert not search(home, "row", FORAGER_WORKER_CAPACITY="3")[3]
         assert not search(home, "--help")[3]
+        assert capfd.readouterr().out == ""  # of the installation
         (home / "forager.toml").write_text('log_level = "info"\n')
         assert not search(home, "row")[3]
+
+
+def test_an_installation_with_settings_of_its_own_does_not_answer(
+    home: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_installation(database_url, database_url="postgresql://127.0.0.1:1/other"):
+        assert not (home / SOCKET).exists()
+    (home / "folder").mkdir()
+    monkeypatch.chdir(home / "folder")
+    for name in ("forager.toml", "other.toml"):
+        Path(name).write_text('log_level = "info"\n')
+        with running_installation(database_url):
+            assert not (home / SOCKET).exists()
+        Path(name).unlink()
+        monkeypatch.setenv("FORAGER_CONFIG", "other.toml")
+
+
+def test_an_installation_runs_without_a_socket(home: Path, database_url: str) -> None:
+    with running_installation(database_url, home=home / "missing"):
+        assert not (home / "missing").exists()
 
 
 def test_a_socket_that_nobody_serves_is_ignored(home: Path, database_url: str) -> None:

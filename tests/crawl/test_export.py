@@ -26,9 +26,8 @@ from forager.archive.reader import ExportReport, read_response
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.archive.warc_record import Codec
-from forager.crawl.options import CrawlExportFormat
 from forager.crawl.results import export
-from forager.crawl.results.export import CrawlExport, export_job, export_size
+from forager.crawl.results.export import CrawlExport, CrawlExportFormat, export_job, export_size
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import url_lists as export_store
 from forager.db.database import Database

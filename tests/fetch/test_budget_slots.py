@@ -11,9 +11,10 @@ from fetch.budget_rows import HOST, Open, add_row, column, exchange_with
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.accounts import FRESH_FOR
+from forager.fetch.budgets.domain_state import FURTHEST_AHEAD
 from forager.fetch.budgets.exchange import Answers, ServerClock, Wanted
 from forager.fetch.budgets.slots import HostThrottled, RequestLane, SlotWindow
-from forager.fetch.budgets.store import FURTHEST_AHEAD, block_domain
+from forager.fetch.budgets.store import block_domain
 from support.budgets import CrawlBudgets, renew
 from support.sql import execute
 from support.waiting import eventually

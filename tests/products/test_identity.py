@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from forager.extract.product.product import Evidence
-from forager.products.identity import Identity, identity_of, is_same_product, may_be_merged
+from forager.products.validation.identity import (
+    Identity,
+    identity_of,
+    is_same_product,
+    may_be_merged,
+)
 from products.product_shop import Shop, lamp
 
 KNOWN = Identity("Brass Desk Lamp", "BL-100", "4006381333931")

@@ -12,8 +12,8 @@ from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
 from forager.extract.product.places import NOTHING_LEARNED, LearnedPlace
 from forager.extract.product.product import Product
-from forager.products.learned_places import LOOK_AGAIN, LearnedPlaces, decide_template
 from forager.products.store.templates import PriceTemplate, ShownPrice
+from forager.products.validation.learned_places import LOOK_AGAIN, LearnedPlaces, decide_template
 from forager.settings import Settings
 from products.product_shop import Shop
 

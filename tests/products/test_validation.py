@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.product.product import Product, ProductImage
-from forager.products.plausibility import Offer, OfferCheck, Past, Standing, check_offer
-from forager.products.validation import FieldViolation, UnconfirmedValue, check, is_turned_away
+from forager.products.validation.fields import (
+    FieldViolation,
+    UnconfirmedValue,
+    check,
+    is_turned_away,
+)
+from forager.products.validation.plausibility import Offer, OfferCheck, Past, Standing, check_offer
 from forager.products.visit import problems_json, unconfirmed_values
 from products.product_shop import LAMP
 

@@ -9,7 +9,7 @@ import pytest
 from forager.errors import InvalidInput, NotFound
 from forager.products.price_history import price_history
 from forager.products.service import show_product
-from forager.products.withheld import allow_price, reject_price
+from forager.products.validation.withheld import allow_price, reject_price
 from products.product_shop import HISTORY, Shop, lamp
 
 WRONG = Decimal("8824.46")

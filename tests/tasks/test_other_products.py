@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forager.products.identity import Identity
 from forager.products.replacements import list_replacements
+from forager.products.validation.identity import Identity
 from forager.tasks.alarms import ReadName, accept_replacement, list_alarms
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService

@@ -6,8 +6,8 @@ import pytest
 
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.extract.product.product import Product
-from forager.products.identity import Identity
 from forager.products.service import list_products
+from forager.products.validation.identity import Identity
 from forager.tasks.alarms import Decision, ReadName, decide_alarm, hold_same_pages, list_alarms
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.stages.attempt import TaskOutcome

@@ -19,7 +19,7 @@ from forager.operations.operation import Context
 from forager.parsers.reading import Parsed
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
-from forager.tasks.domain_operations import show_domain
+from forager.tasks.operations.domains import show_domain
 from forager.tasks.rendering import RenderDecisions
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService

@@ -52,11 +52,11 @@ COMMANDS = {
     "tasks": ("products.tasks:app", "Tracked pages: due times, outcomes, holds."),
     "errors": ("forager.failures.operations:errors", "Errors of jobs and tasks, grouped by cause."),
     "dead-letters": (
-        "forager.tasks.letter_operations:dead_letters",
+        "forager.tasks.operations.letters:dead_letters",
         "Tasks that failed permanently.",
     ),
     "domains": (
-        "forager.tasks.domain_operations:domains",
+        "forager.tasks.operations.domains:domains",
         "Hosts, their crawl settings and throttling.",
     ),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),

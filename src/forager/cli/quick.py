@@ -23,7 +23,7 @@ SOCKET = "commands.sock"
 TIMEOUT = 10.0
 _PREFIX = "FORAGER_"
 _HOME = "FORAGER_HOME"
-_CONFIG = "forager.toml"
+_CONFIG = "FORAGER_CONFIG"
 
 
 def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
@@ -35,9 +35,15 @@ def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def depends_on_folder() -> bool:
+    """Whether this process reads a settings file that another folder may not have."""
+    path = Path(os.environ.get(_CONFIG) or "forager.toml")
+    return not path.is_absolute() and path.exists()
+
+
 def quick_answer(arguments: Sequence[str]) -> bool:
     """Print the answer of a running installation; False if there is none."""
-    if arguments[:1] != [COMMAND] or Path(_CONFIG).exists():
+    if arguments[:1] != [COMMAND] or depends_on_folder():
         return False
     try:
         answer = _ask(_home(), _question(arguments[1:]))

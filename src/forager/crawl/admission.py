@@ -213,7 +213,7 @@ def check_addresses(options: CrawlOptions, caller: Caller, settings: Settings) -
     """Private addresses are for admins. What a name resolves to is checked when it is fetched."""
     if options.allow_private:
         caller.require(Scope.ADMIN, "allow_private")
-    if options.reads_files:
+    if options.files is not None:
         _check_files(options, caller, settings)
         hosts = set()
         if options.repository is not None and (site := urlsplit(options.repository).hostname):

@@ -70,7 +70,7 @@ async def join_gate(
     client, key = await _client(context, stack, wanted)
     known = await shared.get(("robots", key), lambda: nullcontext(KnownRobots()))
     sender = Sender(client, view, proxies)
-    if options.reads_files:
+    if options.files is not None:
         resolver = await shared.get("resolver", SystemResolver)
         owner, job = context.job.source_id or str(context.job.id), str(context.lease.job_id)
         tree = await open_files(
@@ -134,7 +134,7 @@ async def open_gate(
     ):
         view = BudgetView(budgets, delay=options.delay, concurrency=options.concurrency)
         sender = Sender(client, view)
-        if options.reads_files:
+        if options.files is not None:
             async with AsyncExitStack() as stack, SystemResolver() as resolver:
                 cache = temporary_cache(settings.home)
                 tree = await open_files(

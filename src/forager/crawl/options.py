@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from enum import StrEnum
-from pathlib import PurePosixPath
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -15,8 +12,7 @@ from forager.crawl.frontier.scope import ScopeMode
 from forager.errors import ForagerError, InvalidInput, error_text
 from forager.extract.urls import NormalizedUrl, Refusal, normalize, with_scheme
 from forager.extract.wildcard import Pattern
-from forager.fetch.files.address import check_repository
-from forager.fetch.files.tree import is_plain_path
+from forager.fetch.files.address import FileSource
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import header_refusal
 from forager.settings.crawling import RenderMode
@@ -250,6 +246,9 @@ class CrawlChoices(BaseModel):
     )
 
 
+_FILE_OPTIONS = ("folder", "repository", "ref", "subfolder")
+
+
 class CrawlOptions(CrawlChoices):
     """Validated once, when a crawl is requested; stored with the job and read at every run."""
 
@@ -286,12 +285,24 @@ class CrawlOptions(CrawlChoices):
         """The pages of files have the URLs below one address, and no others belong to them."""
         if not isinstance(given, dict) or not (given.get("folder") or given.get("repository")):
             return given
+        parts = {name: str(given[name]) for name in _FILE_OPTIONS if given.get(name)}
         fixed = {"scope": ScopeMode.PREFIX, "render": RenderMode.NEVER}
-        return {**given, "urls": given.get("urls") or [_public_address(given)], **fixed}
+        return {**given, "urls": given.get("urls") or [FileSource(**parts).public_url], **fixed}
 
     @model_validator(mode="after")
     def _plain_files(self) -> CrawlOptions:
-        check_files(self)
+        if self.files is None:
+            if self.ref is not None or self.subfolder is not None:
+                raise ValueError("ref and subfolder belong to a folder or repository")
+            return self
+        if len(self.urls) > 1:
+            raise ValueError("files have one public address: give at most one URL")
+        if self.proxy is not None:
+            raise ValueError("files are not read through a proxy")
+        try:
+            self.files.check()
+        except InvalidInput as error:
+            raise ValueError(error_text(error)) from None
         return self
 
     @field_validator("urls")
@@ -332,14 +343,11 @@ class CrawlOptions(CrawlChoices):
         return tuple(NormalizedUrl(url) for url in self.urls)
 
     @property
-    def reads_files(self) -> bool:
-        """Whether pages are read from files instead of being fetched from a site."""
-        return self.folder is not None or self.repository is not None
-
-    @property
-    def files_name(self) -> str | None:
-        """The name of the folder, archive or repository; None for a site."""
-        return _files_name(self.folder or self.repository)
+    def files(self) -> FileSource | None:
+        """Where pages are read from instead of being fetched from a site."""
+        if self.folder is None and self.repository is None:
+            return None
+        return FileSource(self.folder, self.repository, self.ref, self.subfolder)
 
     @property
     def page_limit(self) -> int | None:
@@ -355,58 +363,13 @@ class CrawlOptions(CrawlChoices):
         return self.follows_links or (self.strategy is Strategy.LLMS and depth == 0)
 
 
-def _public_address(given: dict[str, Any]) -> str:
-    """The URL below which files are shown if no other one is given.
-
-    Most sites of repositories show a file below `blob` and its branch or tag.
-    """
-    repository, subfolder = given.get("repository"), str(given.get("subfolder") or "").strip("/")
-    inside = f"{subfolder}/" if subfolder else ""
-    if repository and str(repository).startswith(("https://", "http://")):
-        site = str(repository).rstrip("/").removesuffix(".git")
-        return f"{site}/blob/{given.get('ref') or 'HEAD'}/{quote(inside)}"
-    label = _files_name(str(given.get("folder") or repository))
-    return f"http://{label}.localhost/{quote(inside) if repository else ''}"
-
-
-def _files_name(place: str | None) -> str | None:
-    if place is None:
-        return None
-    name = PurePosixPath(place).name.removesuffix(".git").lower()
-    return re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:60] or "files"
-
-
-def check_files(options: CrawlOptions) -> None:
-    """Raise ValueError if the options of files contradict each other or are not plain."""
-    if not options.reads_files:
-        if options.ref is not None or options.subfolder is not None:
-            raise ValueError("ref and subfolder belong to a folder or repository")
-        return
-    if options.folder is not None and options.repository is not None:
-        raise ValueError("give either a folder or a repository")
-    if options.folder is not None and (options.ref or not options.folder.startswith("/")):
-        raise ValueError("folder must be an absolute path, and has no ref")
-    if len(options.urls) > 1:
-        raise ValueError("files have one public address: give at most one URL")
-    if options.proxy is not None:
-        raise ValueError("files are not read through a proxy")
-    if options.subfolder is not None and not is_plain_path(options.subfolder.strip("/")):
-        raise ValueError("subfolder must be a path inside, without hidden folders")
-    if options.repository is not None:
-        try:
-            check_repository(options.repository, options.ref or "HEAD")
-        except InvalidInput as error:
-            raise ValueError(error_text(error)) from None
-
-
-def crawl_options(
-    payload: dict[str, Any], model: type[CrawlOptions] = CrawlOptions
-) -> CrawlOptions:
-    """The options of a payload; the error lists the options that are wrong."""
+def crawl_options(payload: dict[str, Any]) -> CrawlOptions:
+    """The options of a payload; the error has a line for each option that is wrong."""
     try:
-        return model.model_validate(payload)
+        return CrawlOptions.model_validate(payload)
     except ValidationError as error:
-        raise InvalidInput(explain_problems(error, model)) from None
+        problems = sentences(error.errors(), CrawlOptions.model_fields)
+        raise InvalidInput("\n".join(problems)) from None
 
 
 def one_strategy(strategies: list[Any]) -> Any:
@@ -424,15 +387,3 @@ def _start_url(text: str) -> str:
     if isinstance(result, Refusal):
         raise ValueError(f"{text!r} cannot be crawled: {result.value}")
     return result
-
-
-def explain_problems(error: ValidationError, model: type[CrawlChoices]) -> str:
-    """One line per problem; unknown options with those of the model."""
-    return "\n".join(sentences(error.errors(), model.model_fields))
-
-
-class CrawlExportFormat(StrEnum):
-    WARC = "warc"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    MARKDOWN = "markdown"  # a zip file of the pages that the job has published

@@ -79,7 +79,7 @@ async def address_problems(
     gate = open_gate(database, settings, options, ignore_robots=options.ignore_robots)
     try:
         async with asyncio.timeout(SECONDS), gate as robots:
-            urls = [] if options.reads_files else first_urls(options)[:FIRST_URLS]
+            urls = [] if options.files else first_urls(options)[:FIRST_URLS]
             problems += [f"{url}: {why}" for url in urls if (why := await _problem_at(robots, url))]
     except TimeoutError:
         problems.append(f"{options.seeds[0]}: the site did not answer within {SECONDS:g} s")

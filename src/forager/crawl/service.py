@@ -51,7 +51,7 @@ async def request_crawl(
 
 def default_source(options: CrawlOptions) -> str:
     """The host, because one unit is usually a whole site; the name of a folder or repository."""
-    return options.files_name or host_of(options.seeds[0])
+    return options.files.name if options.files else host_of(options.seeds[0])
 
 
 STARS = "***"

@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from forager.processes.serving import (
     encode_frame,
     frame_lengths,
 )
+from forager.processes.started import clean_environment
 from forager.processes.tree import mark_below
 from forager.processes.usage import RequestUsage
 from forager.settings import Settings
@@ -53,9 +54,6 @@ FAILED_STARTS = 10
 _FROM_OUTSIDE = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
 # what decoding raises for an invalid response
 _PROTOCOL_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
-# all variables that a plug-in can read: no settings, no credentials
-_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-_PREFIXES = ("PYTHON", "LC_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,12 +389,3 @@ class Sandbox:
 
     def _too_much_memory(self) -> str:
         return f"it needs more than {self._limits.memory_mb} MB"
-
-
-def clean_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The part of the environment that a sandboxed process gets."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name in _VARIABLES or name.startswith(_PREFIXES)
-    }

@@ -16,6 +16,9 @@ from typing import IO
 # Every process below one of ours inherits this variable, so a child that created its own session
 # and lost its parent can still be found. (The prefix keeps it apart from the settings.)
 MARK_VARIABLE = "_FORAGER_RUN"
+# all variables that a plug-in can read: no settings, no credentials
+_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PREFIXES = ("PYTHON", "LC_")
 
 
 def start_python(
@@ -92,6 +95,15 @@ def start_runner() -> StartedProcess:
     log_pipe = os.pipe() if os.isatty(2) else None
     preload = ["forager.crawl.job"]
     return StartedProcess("forager.jobs", mark=mark, preload=preload, log_pipe=log_pipe)
+
+
+def clean_environment() -> dict[str, str]:
+    """The part of the environment that a process gets which reads pages."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _VARIABLES or name.startswith(_PREFIXES)
+    }
 
 
 def _log_stream() -> int:

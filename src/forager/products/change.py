@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forager.events.event import EventKind, NewEvent
-from forager.products.plausibility import Offer
 from forager.products.price_history import percent
 from forager.products.store.prices import VariantChange
 from forager.products.store.writes import KnownProduct, ProductRow
+from forager.products.validation.plausibility import Offer
 from forager.products.visit import ProductVisit
 
 

@@ -12,8 +12,8 @@ import orjson
 
 from forager.extract.product.product import Product, Variant, to_plain
 from forager.extract.text import clip, collapse, readable
-from forager.products.plausibility import Offer, PlainVariant
-from forager.products.validation import MAX_AMOUNT
+from forager.products.validation.fields import MAX_AMOUNT
+from forager.products.validation.plausibility import Offer, PlainVariant
 
 NAME_LENGTH = 512
 BRAND_LENGTH = 255

@@ -18,8 +18,6 @@ from forager.db.database import Connection
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
 from forager.index.kind import PRODUCTS, enqueue_rows
-from forager.products.identity import Identity, identity_of, is_from_url, is_same_product
-from forager.products.plausibility import Offer, Past
 from forager.products.price_history import percent
 from forager.products.store import corrections as store
 from forager.products.store.corrections import (
@@ -30,6 +28,8 @@ from forager.products.store.corrections import (
     select_products,
     select_visits,
 )
+from forager.products.validation.identity import Identity, identity_of, is_from_url, is_same_product
+from forager.products.validation.plausibility import Offer, Past
 from forager.products.visit import (
     ParsedPage,
     ProductVisit,

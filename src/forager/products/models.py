@@ -11,11 +11,12 @@ from forager import checks
 from forager.extract.product.product import Availability
 from forager.operations.models import Amount, Interval, Moment, PlainText, ResponseModel, Time
 from forager.operations.operation import API
-from forager.products import offers, product, replacements, validation
+from forager.products import offers, product, replacements
 from forager.products import service as values
 from forager.products.filters import Filters
 from forager.products.price_history import PriceEntry
 from forager.products.product import ImageRecord
+from forager.products.validation.fields import FieldViolation
 
 STORED = "stored"
 
@@ -117,10 +118,7 @@ _ABOUT_PRODUCT_PROBLEM = {
 
 
 class ProductProblem(
-    ResponseModel,
-    row=validation.FieldViolation,
-    hidden=("unconfirmed",),
-    about=_ABOUT_PRODUCT_PROBLEM,
+    ResponseModel, row=FieldViolation, hidden=("unconfirmed",), about=_ABOUT_PRODUCT_PROBLEM
 ):
     """One rule that a field breaks; what an error or a doubt is about was not taken over."""
 

@@ -27,7 +27,7 @@ from forager.operations.models import (
     listed,
 )
 from forager.operations.operation import Context, Group
-from forager.products import models, service, withheld
+from forager.products import models, service
 from forager.products.filters import PriceDirection, PriceMeasure, ProductOrder
 from forager.products.lookup import find_product
 from forager.products.models import ProductQuery
@@ -35,6 +35,7 @@ from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
 from forager.products.replacements import list_replacements
 from forager.products.search import MAX_CHARACTERS, list_or_search
+from forager.products.validation import withheld
 
 products = Group("products", "Products: prices, stock, history, search, export.", "Products")
 

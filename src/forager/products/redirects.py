@@ -18,9 +18,9 @@ from forager.extract.keys import url_hash
 from forager.extract.product.product import Product
 from forager.extract.urls import Refusal, normalize
 from forager.index.kind import PRODUCTS, enqueue_rows
-from forager.products.identity import identity_of, may_be_merged
 from forager.products.store import redirects as store
 from forager.products.store.redirects import KnownIdentity
+from forager.products.validation.identity import identity_of, may_be_merged
 from forager.products.visit import ParsedPage
 
 

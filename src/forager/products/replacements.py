@@ -21,7 +21,6 @@ from forager.extract.keys import url_hash
 from forager.extract.product.product import Availability
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS, enqueue_rows
-from forager.products.identity import Identity, is_from_url, is_same_product
 from forager.products.lookup import find_product
 from forager.products.store import replacements as store
 from forager.products.store import writes
@@ -31,6 +30,7 @@ from forager.products.store.replacements import (
     SeenReplacement,
     delete_replacements_of_domain,
 )
+from forager.products.validation.identity import Identity, is_from_url, is_same_product
 from forager.settings import Settings
 
 __all__ = ["ListedReplacement", "Replacement", "delete_replacements_of_domain"]

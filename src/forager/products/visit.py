@@ -27,10 +27,22 @@ from forager.products.content import (
     text,
     variants_of,
 )
-from forager.products.plausibility import Offer, OfferCheck, Past, check_offer, check_variants
 from forager.products.store.products import NewExtraction
 from forager.products.store.writes import KeptFields, KnownProduct, ProductRow
-from forager.products.validation import Checked, FieldViolation, Severity, UnconfirmedValue, check
+from forager.products.validation.fields import (
+    Checked,
+    FieldViolation,
+    Severity,
+    UnconfirmedValue,
+    check,
+)
+from forager.products.validation.plausibility import (
+    Offer,
+    OfferCheck,
+    Past,
+    check_offer,
+    check_variants,
+)
 
 # stored as metadata
 # an amount in a text that no element or data marks as the price

@@ -25,7 +25,6 @@ from forager.products.change import (
     separate_changes,
     variant_events,
 )
-from forager.products.plausibility import Offer
 from forager.products.redirects import Redirected, follow_redirects, record_redirects
 from forager.products.store import prices
 from forager.products.store import products as extractions
@@ -34,7 +33,9 @@ from forager.products.store.alerts import OfferKey
 from forager.products.store.prices import VariantChange
 from forager.products.store.redirects import delete_aliases
 from forager.products.store.writes import KeptFields, KnownProduct, ProductRow
-from forager.products.validation import FieldViolation
+from forager.products.validation.fields import FieldViolation
+from forager.products.validation.plausibility import Offer
+from forager.products.validation.withheld import record_withheld
 from forager.products.visit import (
     ParsedPage,
     ProductVisit,
@@ -45,7 +46,6 @@ from forager.products.visit import (
     unconfirmed_values,
     visit_of,
 )
-from forager.products.withheld import record_withheld
 from forager.settings import Settings
 
 __all__ = ["ParsedPage"]

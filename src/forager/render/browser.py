@@ -23,7 +23,7 @@ from forager.clock import wait_for_event
 from forager.errors import ForagerError
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
-from forager.processes.sandbox import clean_environment
+from forager.processes.started import clean_environment
 from forager.processes.tree import BROWSER_MODULE, mark_below
 from forager.processes.usage import Usage, read_usage
 from forager.render.limits import RenderLimits

@@ -22,7 +22,6 @@ from forager.failures.cause import Cause, one_line
 from forager.fetch.budgets.budget import block_domain, unblock_domain
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
-from forager.products.identity import Identity
 from forager.products.replacements import (
     Replacement,
     SeenIdentity,
@@ -32,6 +31,7 @@ from forager.products.replacements import (
     replacement_of,
     withdraw_products,
 )
+from forager.products.validation.identity import Identity
 from forager.settings import Settings
 from forager.tasks.stages.attempt import Attempt, LeasedTask, TaskOutcome
 from forager.tasks.store import alarms as store

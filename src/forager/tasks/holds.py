@@ -34,7 +34,7 @@ def describe_holds(change: HoldChange) -> str:
     """What is on hold after a change, for users."""
     now = []
     if change.withdrawn:
-        now.append(f"{counted(change.withdrawn, 'task')} taken back from the workers.")
+        now.append(f"{counted(change.withdrawn, 'task')} returned to the schedule.")
     if change.all_hold is not None:
         now.append(f"All tasks are {change.all_hold}.")
     if change.held_domains:

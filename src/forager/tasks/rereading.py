@@ -35,7 +35,7 @@ from forager.products.corrections import (
     select_products,
     select_visits,
 )
-from forager.products.learned_places import known_place
+from forager.products.validation.learned_places import known_place
 from forager.products.visit import ParsedPage
 from forager.settings import Settings
 

@@ -81,6 +81,6 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class BadRow(BadLine):
-    """A rejected line of a CSV file with all its columns; without values if it has none."""
+    """A rejected line of a CSV file with all its columns."""
 
     cells: Mapping[str, Any]

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from forager.api.problems import InvalidFields, field_problems
-from forager.crawl.operations.jobs import GenerationChanges, Ledger, ShownStatus
+from forager.crawl.operations.job_models import GenerationChanges, Ledger, ShownStatus
 from forager.crawl.operations.sources import CrawlStarted as CrawlStarted
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy, one_strategy
 from forager.crawl.report import CrawlReport

@@ -11,8 +11,8 @@ from forager.api.actions import as_call
 from forager.extract.text import storable
 from forager.hints import render
 from forager.operations.models import Every, RequestModel, ResponseModel, example, interval_of
-from forager.tasks.change_operations import Popularity, Priority, Render, Retries
 from forager.tasks.imports import request_of
+from forager.tasks.operations.changes import Popularity, Priority, Render, Retries
 from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
 
 MAX_TRACKED = 10_000

@@ -15,7 +15,7 @@ from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import JobId, OperatorServices, ReaderServices
 from forager.api.streams import ProgressHub, progress_events
 from forager.crawl import admission
-from forager.crawl.operations.jobs import Job
+from forager.crawl.operations.job_models import Job
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import crawl_report
 from forager.crawl.service import CRAWL

@@ -14,9 +14,8 @@ from forager.api.services import JobId, OperatorServices, ReaderServices
 from forager.api.streams import download, file_responses
 from forager.archive.options import archive_options
 from forager.crawl.admission import move_job
-from forager.crawl.operations.jobs import Job
-from forager.crawl.options import CrawlExportFormat
-from forager.crawl.results.export import CrawlExport, export_stream
+from forager.crawl.operations.job_models import Job
+from forager.crawl.results.export import CrawlExport, CrawlExportFormat, export_stream
 from forager.crawl.settlement import Outcome
 from forager.errors import InvalidInput
 from forager.jobs import job as bulk

@@ -17,8 +17,7 @@ from forager.cli.options import Force, option, switch
 from forager.cli.output import STDOUT, counted, note, note_written, open_output, refuse_terminal
 from forager.cli.running import CommandServices, runs
 from forager.cli.steps import Steps
-from forager.crawl.options import CrawlExportFormat
-from forager.crawl.results.export import CrawlExport, export_job, export_size
+from forager.crawl.results.export import CrawlExport, CrawlExportFormat, export_job, export_size
 from forager.crawl.settlement import Outcome
 from forager.db.database import Database
 from forager.documents.export import (

@@ -6,8 +6,8 @@ from typing import Any
 
 from forager.cli.operations import commands_of
 from forager.cli.output import distance, say, show_model, show_table
+from forager.crawl.operations.job_models import STYLES
 from forager.crawl.operations.job_urls import jobs
-from forager.crawl.operations.jobs import STYLES
 
 
 def _show_work(answer: Any) -> None:

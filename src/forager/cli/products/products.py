@@ -44,7 +44,7 @@ from forager.products.lookup import image_of
 from forager.products.models import ProductList, ProductQuery
 from forager.products.operations import FILTER_FLAGS, list_products, offers_of
 from forager.products.unseen import delete_unseen
-from forager.tasks.replacement_operations import products
+from forager.tasks.operations.replacements import products
 
 Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 

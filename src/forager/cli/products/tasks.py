@@ -11,7 +11,7 @@ from forager.cli.options import argument, option
 from forager.cli.output import say
 from forager.cli.running import CommandServices, runs
 from forager.tasks.archived_page import visited_page
-from forager.tasks.change_operations import tasks
+from forager.tasks.operations.changes import tasks
 
 app = commands_of(tasks)
 

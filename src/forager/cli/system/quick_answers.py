@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forager import __version__
-from forager.cli.quick import COMMAND, SOCKET, TIMEOUT, settings_of
+from forager.cli.quick import COMMAND, SOCKET, TIMEOUT, depends_on_folder, settings_of
+from forager.errors import error_text
 from forager.logs import get_logger
+from forager.settings import load_settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,21 +38,38 @@ _MAX_PATH = 100
 
 @asynccontextmanager
 async def quick_answers(database: Database, settings: Settings) -> AsyncIterator[None]:
-    """Answer commands while the block runs; the last installation to start answers."""
+    """Answer commands while the block runs; the last installation to start answers.
+
+    Without a socket, as in a home folder that is missing, every command searches by itself.
+    """
     path = settings.home / SOCKET
-    if len(os.fsencode(path)) > _MAX_PATH:
-        yield
-        return
-    answering = _Answering(database, settings)
-    server = await asyncio.start_unix_server(answering.on_connection, path)
-    path.chmod(0o600)
+    server = await _listen(_Answering(database, settings))
     is_ours = _identity(path)
     try:
         yield
     finally:
-        server.close()
-        if _identity(path) == is_ours:
-            path.unlink(missing_ok=True)
+        if server is not None:
+            server.close()
+            if _identity(path) == is_ours:
+                path.unlink(missing_ok=True)
+
+
+async def _listen(answering: _Answering) -> asyncio.Server | None:
+    path = answering.settings.home / SOCKET
+    if len(os.fsencode(path)) > _MAX_PATH or _has_own_settings(answering.settings):
+        return None
+    try:
+        server = await asyncio.start_unix_server(answering.on_connection, path)
+        path.chmod(0o600)
+    except OSError as error:
+        log.info("commands search by themselves", reason=error_text(error))
+        return None
+    return server
+
+
+def _has_own_settings(settings: Settings) -> bool:
+    """Whether a flag or a file of this folder gives settings that a command may not have."""
+    return depends_on_folder() or load_settings().database_url != settings.database_url
 
 
 def _identity(path: Path) -> int | None:
@@ -74,7 +93,8 @@ class _Answering:
                 writer.write(json.dumps(answer).encode())
                 await writer.drain()
         except Exception as error:  # the command reports what is wrong
-            log.debug("a command is not answered", error=repr(error))
+            reason = f"{type(error).__name__}: {error_text(error)}"
+            log.info("a search is left to the command", reason=reason)
         finally:
             writer.close()
             with suppress(OSError):
@@ -90,8 +110,8 @@ class _Answering:
         options = await asyncio.to_thread(_options, question["arguments"])
         if options is None:
             return {}
-        as_json, words = options.pop("as_json"), " ".join(options.pop("words"))
         services = CommandServices(self.database, self.settings, language=question["language"])
+        as_json, words = options.pop("as_json"), " ".join(options.pop("words"))
         page = await find(services, words, **options)
         if as_json:
             return {"out": json_bytes(page).decode(), "err": ""}
@@ -110,11 +130,13 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def _options(arguments: list[str]) -> dict[str, Any] | None:
-    """The options of a search, as its command reads them; None for another command."""
+    """The options of a search, as its command reads them; None for what only a command answers."""
     from forager.cli.crawls.search import WORDS
     from forager.cli.main import COMMANDS, LazyCommands
-    from forager.documents.search import SectionKind
+    from forager.documents.reading_operations import SearchFilters
 
+    if "--help" in arguments:  # it would be printed here
+        return None
     group = LazyCommands(COMMANDS)[COMMAND]
     with group.make_context(COMMAND, list(arguments)) as context:
         name, command, rest = group.resolve_command(
@@ -124,8 +146,8 @@ def _options(arguments: list[str]) -> dict[str, Any] | None:
             return None
         with command.make_context(name, rest, parent=context) as own:
             given = dict(own.params)
-    kind = given["kind"]
-    return given | {"kind": None if kind is None else SectionKind(kind)}
+    wanted = {name: given.pop(name) for name in SearchFilters.model_fields}
+    return {**given, "wanted": SearchFilters.model_validate(wanted)}
 
 
 def _console(terminal: Mapping[str, Any] | None) -> Console:

@@ -52,7 +52,7 @@ async def outlook(
     database: Database, url: NormalizedUrl, *, agent: str, options: CrawlOptions | None
 ) -> Outlook:
     """`options` are those of the crawl that it is judged by; without one, what always counts."""
-    if options is not None and options.reads_files:
+    if options is not None and options.files is not None:
         return _of_files(url, options)
     is_ignored = options is not None and options.ignore_robots
     robots, robots_delay = await _robots(database, url, agent, ignored=is_ignored)

@@ -12,7 +12,7 @@ from forager.crawl.traffic import Traffic
 from forager.fetch.domains.operations import Domain, Host
 from forager.operations.models import RequestModel, ResponseModel, example
 from forager.operations.operation import Context, Scope
-from forager.tasks.domain_operations import domains
+from forager.tasks.operations.domains import domains
 
 __all__ = ["domains"]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from forager.crawl.admission import lack_for_refresh, start_refresh
-from forager.crawl.operations.jobs import ShownStatus
+from forager.crawl.operations.job_models import ShownStatus
 from forager.documents.operations import Source, SourceId, find_source, how_to_publish, sources
 from forager.jobs.queue import Enqueued
 from forager.operations.models import ResponseModel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, BinaryIO
 from uuid import UUID
 
@@ -12,7 +13,6 @@ from forager.archive.reader import ExportReport, read_response, warc_parts
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.archive.warc_record import ArchiveError, Codec
-from forager.crawl.options import CrawlExportFormat
 from forager.crawl.results.url_lists import UrlFilter
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
@@ -31,6 +31,13 @@ log = get_logger("crawl")
 _READ_AHEAD = 16
 
 Progress = Callable[[int], None]
+
+
+class CrawlExportFormat(StrEnum):
+    WARC = "warc"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"  # a zip file of the pages that the job has published
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

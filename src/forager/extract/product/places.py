@@ -2,8 +2,8 @@
 
 A page with structured data states its price; `place_of` finds the element that shows the same
 amount, or the deal beside it. The path on which pages of a domain agree is passed to readings of
-other pages (see `forager.products.learned_places`). These use it where the data states no price or
-several, and on all pages if the data of the domain states list prices.
+other pages (see `forager.products.validation.learned_places`). These use it where the data states
+no price or several, and on all pages if the data of the domain states list prices.
 """
 
 from __future__ import annotations

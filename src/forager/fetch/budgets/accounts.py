@@ -384,7 +384,7 @@ class DomainAccount:
         self.cooldown_until = 0.0
         self._lane.drop(faster_than=given.delay)
         if given.slots:
-            window = _window(self._clock, given.starts_at, given.slots, given.delay, wanted.slack)
+            window = SlotWindow.reserved(self._clock, given, wanted.slack)
             self._lane.add(window)
             self._last_window, self._reserved_until = window, given.reserved_until
         elif asked and given.delay > 0:
@@ -399,13 +399,4 @@ class DomainAccount:
             if not pair.slots:
                 self.pair_cooldowns[pair.proxy_id] = self._clock.latest(pair.starts_at)
             elif lane in self._lanes(pair.proxy_id):
-                lane.add(_window(self._clock, pair.starts_at, pair.slots, pair.delay, wanted.slack))
-
-
-def _window(
-    clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float
-) -> SlotWindow:
-    """A window in local time, shortened at both ends by the uncertainty of the clocks."""
-    last = clock.earliest(starts_at + (slots - 1) * delay + slack)
-    due = clock.latest(starts_at)
-    return SlotWindow(due=due, last=last, delay=delay, offset=starts_at - due)
+                lane.add(SlotWindow.reserved(self._clock, pair, wanted.slack))

@@ -12,6 +12,7 @@ from forager.hints import Hint, action
 
 if TYPE_CHECKING:
     from forager.fetch.budgets.accounts import DomainAccount
+    from forager.fetch.budgets.exchange import Given, GivenToPair, ServerClock
     from forager.fetch.budgets.terms import CrawlTerms
 
 TOO_MANY_REQUESTS = 429
@@ -102,6 +103,13 @@ class SlotWindow:
     delay: float
     # the database's time of `due` minus `due`
     offset: float = 0.0
+
+    @classmethod
+    def reserved(cls, clock: ServerClock, given: Given | GivenToPair, slack: float) -> Self:
+        """A window in local time, shortened at both ends by the uncertainty of the clocks."""
+        ends_at = given.starts_at + (given.slots - 1) * given.delay + slack
+        due = clock.latest(given.starts_at)
+        return cls(due, clock.earliest(ends_at), given.delay, given.starts_at - due)
 
     @property
     def lateness(self) -> float:

@@ -15,6 +15,13 @@ from psycopg.rows import class_row
 from forager.db.database import Connection
 from forager.db.pool import limits_transactions
 from forager.db.rows import Values
+from forager.fetch.budgets.domain_state import (
+    BLOCKED_UNTIL,
+    FURTHEST_AHEAD,
+    LAST_SLOT,
+    LEAD,
+    SLOW_NOW,
+)
 from forager.fetch.budgets.exchange import PAIR_DELAY, Given, GivenToPair, Wanted
 
 RESERVE_AHEAD = 1.0
@@ -28,15 +35,8 @@ SICK_SHARE = 0.5
 """From this error share on, further errors slow the host down."""
 RATE_STEP = 0.2
 """Requests per second that each good answer adds to a slowed-down host's rate."""
-SHORTEST_HALVING = 30.0
-"""The extra delay halves when this many seconds, or twice the delay, pass without an error."""
-LEAD = 2.0
-"""Slots further away than this many seconds are not reserved: a reservation is soon used."""
 ASKED_LATELY = 2.5
 """A runner that waits renews its row more often than this."""
-FURTHEST_AHEAD = 60.0
-"""More than slots and permits are reserved ahead: a later time is from a clock that was wrong."""
-
 # settings of a domain override those of a crawl, and robots.txt overrides both
 BASE_DELAY: LiteralString = """
     greatest(coalesce(d.crawl_delay_seconds, w.delay)::float8, d.traffic_delay, w.robots_delay)
@@ -45,23 +45,6 @@ BASE_DELAY: LiteralString = """
 PAIR_DELAY_OF: LiteralString = f"coalesce(1 / d.proxy_rate, {PAIR_DELAY})::float8"
 
 SLOWER: LiteralString = f"least({SLOWEST}, greatest(2 * d.slow_delay, {BASE_DELAY}, 1))"
-
-# the current extra delay of `domains d`: it halves over time without a write
-SLOW_NOW: LiteralString = f"""
-    (SELECT CASE WHEN slow.seconds < 0.1 THEN 0 ELSE slow.seconds END
-       FROM (SELECT d.slow_delay / 2 ^ least(20, floor(
-                 greatest(0, extract(epoch FROM clock_timestamp() - d.slowed_at)::float8)
-                 / greatest({SHORTEST_HALVING}, 2 * d.slow_delay)))) AS slow (seconds))
-"""
-
-
-# the end of the last reservation is this far away at most, unless the clock was set back since
-LAST_SLOT: LiteralString = f"(d.slot_delay + {FURTHEST_AHEAD}) * interval '1 second'"
-SLOT_IS_STRAY: LiteralString = f"d.next_slot_at > now() + {LAST_SLOT}"
-
-# A host may ask for days, so the end of a block shows no error of the clock: its beginning does.
-BLOCK_IS_STRAY: LiteralString = f"d.blocked_at > now() + {FURTHEST_AHEAD} * interval '1 second'"
-BLOCKED_UNTIL: LiteralString = f"CASE WHEN {BLOCK_IS_STRAY} THEN NULL ELSE d.blocked_until END"
 
 
 async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:

@@ -12,7 +12,12 @@ from forager.db.ids import REGION_LOCK
 from forager.db.rows import Rows, Tuples, Values
 from forager.errors import InvalidInput
 from forager.extract.hosts import base_url, parent_domains
-from forager.fetch.budgets.store import BLOCK_IS_STRAY, BLOCKED_UNTIL, SLOT_IS_STRAY, SLOW_NOW
+from forager.fetch.budgets.domain_state import (
+    BLOCK_IS_STRAY,
+    BLOCKED_UNTIL,
+    SLOT_IS_STRAY,
+    SLOW_NOW,
+)
 from forager.fetch.domains import Domain
 
 

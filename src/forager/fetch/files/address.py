@@ -1,4 +1,4 @@
-"""The address of a git repository, and what of it to read."""
+"""Where files are read from: a folder, an archive or a git repository; and what of it to read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
+from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from forager.errors import InvalidInput
+from forager.fetch.files.tree import is_plain_path
 
 _REF = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_+-]|[./](?![./]))*(?<!\.lock)(?<![./])")
 
@@ -33,6 +36,47 @@ class RepositoryAddress:
     @property
     def is_local(self) -> bool:
         return self.url.startswith("file:///")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A folder, archive or repository that a crawl reads instead of a site."""
+
+    folder: str | None = None
+    repository: str | None = None
+    ref: str | None = None
+    subfolder: str | None = None
+
+    @property
+    def name(self) -> str:
+        name = PurePosixPath(self.folder or self.repository or "").name.removesuffix(".git")
+        return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "files"
+
+    @property
+    def public_url(self) -> str:
+        """The URL below which its files are shown if no other one is given.
+
+        Most sites of repositories show a file below `blob` and its branch or tag.
+        """
+        subfolder = (self.subfolder or "").strip("/")
+        inside = quote(f"{subfolder}/" if subfolder else "")
+        if self.repository is None:
+            return f"http://{self.name}.localhost/"
+        if not self.repository.startswith(("https://", "http://")):
+            return f"http://{self.name}.localhost/{inside}"
+        site = self.repository.rstrip("/").removesuffix(".git")
+        return f"{site}/blob/{self.ref or 'HEAD'}/{inside}"
+
+    def check(self) -> None:
+        """Raise InvalidInput if the parts contradict each other or are not plain."""
+        if self.folder is not None and self.repository is not None:
+            raise InvalidInput("give either a folder or a repository")
+        if self.folder is not None and (self.ref or not self.folder.startswith("/")):
+            raise InvalidInput("folder must be an absolute path, and has no ref")
+        if self.subfolder is not None and not is_plain_path(self.subfolder.strip("/")):
+            raise InvalidInput("subfolder must be a path inside, without hidden folders")
+        if self.repository is not None:
+            check_repository(self.repository, self.ref or "HEAD")
 
 
 def _is_plain(url: str) -> bool:

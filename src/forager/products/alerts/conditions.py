@@ -6,10 +6,10 @@ from decimal import Decimal
 from enum import StrEnum
 
 from forager.extract.product.product import GONE, Availability
-from forager.products.plausibility import Offer
 from forager.products.product import AlertRule
 from forager.products.store.alerts import PastOffer
 from forager.products.store.offers import Rivals
+from forager.products.validation.plausibility import Offer
 
 NO_RIVALS = Rivals({}, None, None)
 _IN_STOCK = frozenset([Availability.IN_STOCK, Availability.LIMITED])

@@ -16,13 +16,13 @@ from forager.products.alerts.rules import NewAlert, checked_alert, selection_of
 from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.offers import MAX_OFFERS
-from forager.products.plausibility import Offer
 from forager.products.product import AlertRule, ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists, prices
 from forager.products.store.alerts import PastOffer
 from forager.products.store.offers import OfferPair, Rivals, select_pairs, select_rivals
 from forager.products.store.prices import PriceEntry
+from forager.products.validation.plausibility import Offer
 
 # products in memory at a time, and those that are replayed
 CHUNK = 200

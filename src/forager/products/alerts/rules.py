@@ -19,7 +19,6 @@ from forager.hints import Hint, action
 from forager.products.alerts.conditions import NO_RIVALS, AlertKind, crosses
 from forager.products.filters import Filters
 from forager.products.lookup import find_product
-from forager.products.plausibility import Offer
 from forager.products.price_history import percent
 from forager.products.product import AlertRule
 from forager.products.service import resolved
@@ -27,6 +26,7 @@ from forager.products.store import alerts as store
 from forager.products.store import lists
 from forager.products.store.alerts import OfferKey, PastOffer
 from forager.products.store.offers import Rivals, select_rivals
+from forager.products.validation.plausibility import Offer
 
 __all__ = ["AlertKind"]
 

@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-from forager.products.plausibility import Offer
 from forager.products.product import AlertRule
+from forager.products.validation.plausibility import Offer
 
 _RULES: LiteralString = """
     SELECT r.id, r.kind, r.percent, r.amount, r.currency, r.days, r.product_id,

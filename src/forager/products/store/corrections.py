@@ -10,7 +10,7 @@ from decimal import Decimal
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows
-from forager.products.plausibility import Offer
+from forager.products.validation.plausibility import Offer
 
 
 @dataclass(frozen=True, slots=True)

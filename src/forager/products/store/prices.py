@@ -11,8 +11,8 @@ from typing import LiteralString
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples
 from forager.products.filters import Filters, PriceDirection, PriceMeasure
-from forager.products.plausibility import Offer
 from forager.products.store.lists import filtered
+from forager.products.validation.plausibility import Offer
 
 _OFFERS = RowArrays(
     "c", product_id="bigint", price="numeric", list_price="numeric", currency="text",

@@ -9,7 +9,7 @@ from decimal import Decimal
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.extract.product.product import Product
-from forager.products.identity import Identity
+from forager.products.validation.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)

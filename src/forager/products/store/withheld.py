@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Values
-from forager.products.plausibility import Offer
+from forager.products.validation.plausibility import Offer
 
 _WITHHELD = RowArrays("w", product_id="bigint", price="numeric", currency="text", reason="text")
 

@@ -14,7 +14,7 @@ from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.db.text_search import readable_words
 from forager.products.content import CATEGORY_SEPARATOR, ProductContent
-from forager.products.plausibility import Offer
+from forager.products.validation.plausibility import Offer
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from forager.parsers.page_cache import CachedPage, archived_page
 from forager.parsers.reading import Parsed, ReadingPool, VersionReadings
 from forager.parsers.rollouts import RolloutPlan
 from forager.parsers.trials import Trials
-from forager.products.identity import identity_of
-from forager.products.learned_places import LearnedPlaces
+from forager.products.validation.identity import identity_of
+from forager.products.validation.learned_places import LearnedPlaces
 from forager.products.visit import has_unconfirmed
 from forager.products.writer import ParsedPage, Written, write_pages
 from forager.settings.crawling import RenderMode

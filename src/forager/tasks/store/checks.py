@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forager.db.database import Connection
 from forager.db.rows import Tuples, Values
-from forager.fetch.budgets.store import BLOCKED_UNTIL, SLOW_NOW
+from forager.fetch.budgets.domain_state import BLOCKED_UNTIL, SLOW_NOW
 from forager.jobs.store.reads import NEEDS_BROWSER, renderer_is_there
 from forager.products.store.audit import STATEMENTS
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER

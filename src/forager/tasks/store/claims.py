@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-from forager.fetch.budgets.store import BLOCKED_UNTIL, LEAD, SLOT_IS_STRAY
+from forager.fetch.budgets.domain_state import BLOCKED_UNTIL, LEAD, SLOT_IS_STRAY
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.jobs.store.reads import renderer_is_there
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE

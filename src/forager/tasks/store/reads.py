@@ -11,7 +11,7 @@ from psycopg.rows import kwargs_row
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.fetch.budgets.store import BLOCKED_UNTIL, SLOW_NOW
+from forager.fetch.budgets.domain_state import BLOCKED_UNTIL, SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER

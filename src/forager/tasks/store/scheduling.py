@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.fetch.budgets.store import BLOCKED_UNTIL, SLOT_IS_STRAY, SLOW_NOW
+from forager.fetch.budgets.domain_state import BLOCKED_UNTIL, SLOT_IS_STRAY, SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
 from forager.tasks.store.claims import WANTS_BROWSER, exists_renderer

@@ -20,7 +20,7 @@ from forager.fetch.robots.gate import robots_report
 from forager.jobs.lifecycle import ACTIVE
 from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, describe_acceptance, list_alarms
-from forager.tasks.domain_operations import describe_domain
+from forager.tasks.operations.domains import describe_domain
 from forager.tasks.selection import Selection
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted

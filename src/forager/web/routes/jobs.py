@@ -18,9 +18,8 @@ from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
 from forager.crawl import admission
 from forager.crawl.ledger import Ledger
-from forager.crawl.options import CrawlExportFormat
 from forager.crawl.report import CrawlReport, crawl_report, waits_of
-from forager.crawl.results.export import CrawlExport, export_size, export_stream
+from forager.crawl.results.export import CrawlExport, CrawlExportFormat, export_size, export_stream
 from forager.crawl.results.url_lists import (
     UrlFilter,
     can_sort,

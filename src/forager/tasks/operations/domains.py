@@ -22,7 +22,7 @@ from forager.operations.models import (
     listed,
 )
 from forager.operations.operation import Columns, Context, Scope
-from forager.products.learned_places import PriceTemplate, find_template
+from forager.products.validation.learned_places import PriceTemplate, find_template
 from forager.render.stats import RenderStats, ShapeStats
 from forager.tasks.alarms import Decision, decide_alarm, describe_acceptance, list_alarms
 

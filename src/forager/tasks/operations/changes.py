@@ -24,7 +24,7 @@ from forager.operations.operation import Context
 from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks import holds
 from forager.tasks.holds import Holds
-from forager.tasks.operations import Statuses, TaskDetail, TaskId, report, tasks, tasks_of
+from forager.tasks.operations.tasks import Statuses, TaskDetail, TaskId, report, tasks, tasks_of
 from forager.tasks.selection import Selection
 
 __all__ = ["tasks"]

@@ -22,7 +22,7 @@ from typing import Any
 from forager.extract.product.places import DEAL, STATING
 from forager.extract.product.price import plain
 from forager.extract.product.product import GONE, Availability
-from forager.products.validation import FieldViolation, Severity, UnconfirmedValue
+from forager.products.validation.fields import FieldViolation, Severity, UnconfirmedValue
 
 # a larger change must be seen twice before it is accepted
 LARGEST_STEP = 10

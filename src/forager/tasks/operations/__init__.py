@@ -1,0 +1,1 @@
+"""Operations on tasks, their dead letters and the alarms of their domains."""
