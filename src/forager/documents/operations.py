@@ -76,7 +76,10 @@ _ABOUT_SOURCE = {
 
 
 class Source(
-    ResponseModel, row=values.Source, hidden=("number", "published_generation"), about=_ABOUT_SOURCE
+    ResponseModel,
+    row=values.Source,
+    hidden=("number", "published_generation", "active_status"),
+    about=_ABOUT_SOURCE,
 ):
     """What was crawled as one unit, and what readers see of it."""
 
