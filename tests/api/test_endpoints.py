@@ -103,7 +103,7 @@ async def test_jobs_are_listed_moved_and_pruned(api: Api, queue: Queue) -> None:
     assert cancelled.json["stop_reason"] == "cancelled"
     work = (await api.get("/api/v1/jobs/work")).json
     assert (work["counts"]["pending"], work["counts"]["cancelled"]) == (1, 1)
-    assert work["summary"]["words"] == "1 waiting for a worker"
+    assert work["summary"]["message"] == "1 waiting for a worker"
     for query, count in (
         ("activity=waiting-for-worker", 1),
         ("activity=stalled", 0),

@@ -59,7 +59,11 @@ async def test_all_adapters_explain_a_url_alike(
     assert expected.pop("content") is None
     assert found == expected
     assert why.partition("`")[0] == shown.partition("`")[0]
-    assert (found["job_id"], found["verdict"], found["words"]) == (str(job_id), "excluded", DETAIL)
+    assert (found["job_id"], found["verdict"], found["message"]) == (
+        str(job_id),
+        "excluded",
+        DETAIL,
+    )
     assert found["outlook"]["answer"] == "no"
     names = [check["name"] for check in found["outlook"]["checks"]]
     assert names == ["address", "scope", "robots", "host", "budget"]
@@ -69,9 +73,9 @@ async def test_all_adapters_explain_a_url_alike(
     monkeypatch.setenv("FORAGER_HOME", str(settings.home))
     assert await asyncio.to_thread(run, ["explain", URL]) == 0
     shown = capsys.readouterr().out
-    for words in (DETAIL, found["outlook"]["words"], f"task {found['task']['task_id']}"):
+    for words in (DETAIL, found["outlook"]["message"], f"task {found['task']['task_id']}"):
         assert words in shown
-    assert all(check["words"] in shown for check in found["outlook"]["checks"])
+    assert all(check["message"] in shown for check in found["outlook"]["checks"])
     assert shown.count(str(job_id)) == 2
     assert shown.startswith("tracked as task")
 
@@ -81,7 +85,7 @@ async def test_a_url_that_was_never_crawled_is_explained_without_a_scope(api: Ap
     assert (found["verdict"], found["job_id"], found["task"]) == ("never seen", None, None)
     assert found["history"] == []
     assert found["outlook"]["answer"] == "no"
-    checks = {check["name"]: check["words"] for check in found["outlook"]["checks"]}
+    checks = {check["name"]: check["message"] for check in found["outlook"]["checks"]}
     assert "scope" not in checks
     assert checks["budget"].startswith("no delay between requests"), "on this machine"
 
@@ -92,5 +96,5 @@ async def test_a_tracked_url_is_explained_without_crawls_of_others(
     await settled_crawl(database, queue)
     await api.post("/api/v1/tasks", {"items": ["https://shop.example.org/lamp"]})
     found = (await api.get("/api/v1/explain?url=https://shop.example.org/lamp")).json
-    assert (found["job_id"], found["words"]) == (None, "only its task visits it")
+    assert (found["job_id"], found["message"]) == (None, "only its task visits it")
     assert "scope" not in [check["name"] for check in found["outlook"]["checks"]]

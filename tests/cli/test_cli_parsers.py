@@ -15,9 +15,11 @@ from forager.errors import InvalidInput
 from forager.parsers import operations as parsers
 from forager.parsers import registry
 from forager.parsers.rates import ParseCount, count_parses
+from forager.parsers.rollouts import roll_out
 from forager.settings import Settings
-from parsers.archived_kiosk import MODULE, Kiosk, item
+from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
 from support import cli
+from tasks.test_rereading import VisitedKiosk, lamp
 
 forager = partial(cli.forager, "parsers")
 
@@ -109,6 +111,22 @@ def test_histories_are_corrected_after_a_preview(kiosk: None) -> None:
     refused = forager("apply", "kiosk", "--version", "2", "--rewrite-history", "--yes")
     assert refused.code == 0  # there is nothing to correct
     assert forager("apply", "kiosk", "--json").json["written"] is False
+
+
+def test_a_correction_prints_nothing_but_json_for_programs(
+    database_url: str, settings: Settings
+) -> None:
+    async def visit() -> None:
+        async with Database(database_url) as database:
+            shop = VisitedKiosk(database, settings)
+            await roll_out(database, shop.settings, "kiosk", "2")
+            await shop.visit(lamp("7.50", "9"))
+
+    with kiosk_parsers():
+        asyncio.run(visit())
+    forager("rollout", "kiosk", "1")
+    done = forager("apply", "kiosk", "--rewrite-history", "--yes", "--json").json
+    assert (done["written"], done["corrected"], done["repriced"]) == (True, 1, 1)
 
 
 def test_a_backtest_without_pages_says_so() -> None:

@@ -33,11 +33,14 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert "1 handed to the workers" in ticked.out
     assert only_task()["status"] == "queued"
     paused = forager("tasks", "pause", number)
-    assert re.search(r"changed +1\nwithdrawn +1\n", paused.out)
+    assert paused.out == (
+        "Paused: tasks in progress are finished; due times, retries, products and prices are kept."
+        " 1 task returned to the schedule. 1 task on hold.\n"
+    )
     assert "paused" in forager("tasks", "list", "--held").out
     recrawled = forager("tasks", "recrawl", number)
     assert recrawled.out == "tasks due now: 1, on hold: 1, in progress: 0\n"
-    assert re.search(r"changed +1\n", forager("tasks", "resume", number).out)
+    assert forager("tasks", "resume", number).out == "Resumed. No tasks are on hold.\n"
     assert forager("tasks", "set", number, "--every", "default", "--json").json == {
         "changed": 1,
         "not_found": [],
@@ -56,7 +59,8 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert "overloaded" in forager("tasks", "show", number).out
     assert "shop.example" in forager("tasks", "stats").out
     assert forager("tasks", "stats", "--json").json["counts"]["pending"] == 1
-    assert forager("tasks", "remove", number).code == 2
+    asked = forager("tasks", "remove", "--url", "*/lamp")
+    assert (asked.code, "Stop tracking 1 task? Products, their" in asked.err) == (2, True)
     assert forager("tasks", "remove", number, "--yes").out == "tasks removed: 1\n"
     assert "There are no such tasks" in forager("tasks", "list").err
 
@@ -117,13 +121,22 @@ def test_a_host_means_those_below_it() -> None:
 
 
 def test_files_with_bad_lines(tmp_path: Path) -> None:
-    content = "url,priority\r\nhttps://shop.example/1,1\r\nnot a url,1\r\nhttps://shop.example/2,99"
+    content = (
+        "url,article,priority\r\nhttps://shop.example/1,A-1,1\r\nnot a url,A-2,1\r\n"
+        "https://shop.example/2,A-3,99"
+    )
     Path("list.csv").write_bytes(b"\xef\xbb\xbf" + content.encode())
     done = forager("products", "track", "--from", "list.csv", "--errors", "bad.csv")
     assert (done.code, done.out) == (0, "1 task added; 2 refused\n")
     assert "line 3: not a valid URL" in done.err
-    assert (tmp_path / "bad.csv").read_text().splitlines()[0] == "line,reason,text"
-    assert len((tmp_path / "bad.csv").read_text().splitlines()) == 3
+    # all columns are kept: the lines can be corrected and imported again
+    header, first, second = (tmp_path / "bad.csv").read_text().splitlines()
+    assert header == "url,article,priority,line,reason,text"
+    assert first == "not a url,A-2,1,3,not a valid URL,not a url"
+    assert second.startswith("https://shop.example/2,A-3,99,4,")
+    corrected = "\n".join((header, second.replace(",99,", ",9,")))
+    Path("corrected.csv").write_text(corrected)
+    assert forager("products", "track", "--from", "corrected.csv").out == "1 task added\n"
     again = forager("products", "track", "--from", "list.csv", "--json").json
     assert (again["added"], again["known"], again["bad"]) == (0, 1, 2)
     assert [bad["line"] for bad in again["first_bad"]] == [3, 4]
@@ -150,8 +163,8 @@ def test_lists_by_pages() -> None:
 
 def test_holds_of_everything_and_of_a_domain() -> None:
     forager("products", "track", "https://a.example/1", "https://b.example/1")
-    for command in (("stop", "--all"), ("stats",)):
-        assert re.search(r"all hold +stopped", forager("tasks", *command).out)
+    assert "All tasks are stopped." in forager("tasks", "stop", "--all").out
+    assert re.search(r"all hold +stopped", forager("tasks", "stats").out)
     paused = forager("tasks", "pause", "--domain", "a.example", "--json").json
     assert (paused["changed"], paused["held_domains"]) == (1, 1)
     resumed = forager("tasks", "resume", "--all", "--json").json

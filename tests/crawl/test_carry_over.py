@@ -131,7 +131,7 @@ async def test_counts_diff_and_explanation_show_pages_that_are_carried_over(
     explanation = await explained(crawls, f"{site.url}/p4")
     assert (explanation.verdict, explanation.reason) == ("failed", "http_500")
     assert explanation.carried_over == carried
-    assert "is carried over (refresh 1 of 5)" in explanation.words
+    assert "is carried over (refresh 1 of 5)" in explanation.message
     [past] = [fate for fate in explanation.history if fate.job_id == first.job.id]
     assert past.outcome == "fetched"
 

@@ -65,7 +65,7 @@ async def test_a_folder_is_crawled_and_refreshed(crawls: Crawls, manual: Path) -
         "changed": ["pump.md"],
     }
     found = await explain(crawls.database, crawls.queue, f"{BASE}guide/pump.md")
-    assert f"read from {manual}" in found.outlook.words
+    assert f"read from {manual}" in found.outlook.message
     assert [step.via for step in found.found_by] == ["file"]
 
 

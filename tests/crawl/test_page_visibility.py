@@ -37,7 +37,7 @@ async def test_a_page_of_a_generation_that_is_held_back_says_so(
 ) -> None:
     found = await visibility(crawls, held_back.url + "/new")
     assert (found.state, found.generation, found.since) == (State.HELD_BACK, 2, None)
-    assert found.words == f"not published: generation 2 is held back: {SHRUNK}"
+    assert found.message == f"not published: generation 2 is held back: {SHRUNK}"
     assert f"forager sources publish {SOURCE} --force" in str(found.hint)
     with pytest.raises(NotFound, match="is held back: pages fell"):
         await read_page(crawls.database, held_back.url + "/new")
@@ -50,7 +50,7 @@ async def test_a_published_page_says_since_when_and_that_a_newer_version_is_held
     found = await visibility(crawls, held_back.url + "/p0")
     assert (found.state, found.generation, found.held_back) == (State.PUBLISHED, 1, 2)
     assert found.since == first.published_at
-    assert found.words.endswith(f"the version in generation 2 is held back: {SHRUNK}")
+    assert found.message.endswith(f"the version in generation 2 is held back: {SHRUNK}")
     kept = await visibility(crawls, held_back.url + "/p18")
     assert (kept.state, kept.held_back, kept.hint) == (State.PUBLISHED, None, None)
 
@@ -85,7 +85,7 @@ async def test_explain_finds_the_source_of_a_url_whatever_else_ran(
     assert (found.verdict, found.publication.state) == ("fetched", State.PUBLISHED)
     unknown = await explain(crawls.database, crawls.queue, site.url + "/unknown")
     assert (unknown.verdict, unknown.job_id) == ("never seen", found.job_id)
-    assert unknown.words == "no page that the crawl has read leads to it"
+    assert unknown.message == "no page that the crawl has read leads to it"
 
 
 async def test_pages_that_are_removed_failed_or_excluded_say_why(
@@ -96,11 +96,13 @@ async def test_pages_that_are_removed_failed_or_excluded_say_why(
     site.pages = site_of({"/a": "a", "/b": "b"}) | {"/b": Page(b"no", "404 Gone")}
     await crawl(crawls, site, retries=0, exclude=["/a"])
     await publish(crawls.database, SOURCE, force=True)
-    words = {path: (await visibility(crawls, site.url + path)).words for path in ("/a", "/b", "/c")}
-    assert words["/a"].startswith("not published: excluded (")
-    assert words["/b"] == "not published: failed (http_404)"
-    assert words["/c"] == "removed: generation 1 had it, and the published one does not"
-    assert (await visibility(crawls, site.url + "/z")).words == (
+    messages = {
+        path: (await visibility(crawls, site.url + path)).message for path in ("/a", "/b", "/c")
+    }
+    assert messages["/a"].startswith("not published: excluded (")
+    assert messages["/b"] == "not published: failed (http_404)"
+    assert messages["/c"] == "removed: generation 1 had it, and the published one does not"
+    assert (await visibility(crawls, site.url + "/z")).message == (
         "not published: no crawl has found it"
     )
 
@@ -142,4 +144,4 @@ async def test_a_page_that_is_carried_over_is_published(crawls: Crawls, site: Si
     await crawl(crawls, site, retries=0)
     found = await visibility(crawls, site.url + "/p1")
     assert (found.state, found.generation) == (State.PUBLISHED, 2)
-    assert "carried over from an earlier one because fetching fails (http_500)" in found.words
+    assert "carried over from an earlier one because fetching fails (http_500)" in found.message

@@ -68,7 +68,7 @@ async def test_a_crawl_that_waits_for_a_browser_says_so(
     assert wait is not None
     assert wait.message == WAITING
     explained = await explain(database, queue, url, job_id=job)
-    assert explained.words == f"the crawl has not started: it is {WAITING}"
+    assert explained.message == f"the crawl has not started: it is {WAITING}"
     check = await check_renderers(database, settings)
     assert check.message == "1 crawl or task waits for a worker that renders"
     await register_renderer(database)

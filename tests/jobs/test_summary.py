@@ -71,12 +71,14 @@ async def listed(queue: Queue, activity: JobActivity) -> set[UUID]:
 
 async def test_a_fleet_is_summarized(database: Database, fleet: list[UUID]) -> None:
     summary = await summarize_jobs(database)
-    assert summary.words == (
+    assert summary.message == (
         "700 running, 200 waiting for their host, 50 waiting for robots.txt,"
         " 47 waiting for a worker, 3 stalled, 70 pages/s, done in about 22 min"
     )
-    assert (await summarize_jobs(database, job_ids=fleet[-10:])).words == "10 waiting for a worker"
-    assert (await summarize_jobs(database, user_id=new_id())).words == ""
+    assert (
+        await summarize_jobs(database, job_ids=fleet[-10:])
+    ).message == "10 waiting for a worker"
+    assert (await summarize_jobs(database, user_id=new_id())).message == ""
 
 
 async def test_jobs_are_filtered_by_activity(queue: Queue, fleet: list[UUID]) -> None:
@@ -139,6 +141,6 @@ async def test_a_limit_of_pages_shortens_the_time_left(
 
 def test_a_summary_has_words_only_for_what_there_is() -> None:
     none = dict.fromkeys(JobActivity, 0)
-    assert JobsSummary(none, 0.0, None).words == ""
+    assert JobsSummary(none, 0.0, None).message == ""
     some = JobsSummary({**none, JobActivity.RUNNING: 1234}, 3.25, None)
-    assert some.words == "1,234 running, 3.2 pages/s"
+    assert some.message == "1,234 running, 3.2 pages/s"

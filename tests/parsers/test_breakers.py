@@ -19,7 +19,7 @@ from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import Parsed, ReadingPool
 from forager.parsers.rollouts import Rollouts
-from forager.parsers.store.rollouts import select_bypassed
+from forager.parsers.store.rollouts import Rollout, put_rollout, select_bypassed
 from forager.processes.turns import TurnRefused
 from forager.settings import Settings
 
@@ -70,7 +70,11 @@ async def test_a_parser_that_keeps_breaking_is_bypassed(
     [event] = (await list_events(database, kind=EventKind.PARSER_BYPASSED)).items
     assert event.payload["parser"] == "kiosk"
     async with database.connection() as connection:
-        assert await select_bypassed(connection) == [("kiosk", "took too long")]
+        [bypass] = await select_bypassed(connection)
+        assert (bypass.parser, bypass.reason) == ("kiosk", "took too long")
+        # another version ends the bypass
+        await put_rollout(connection, Rollout("kiosk", "another"))
+        assert await select_bypassed(connection) == []
     # later it is fixed
     assert pool.dropped == [("kiosk", read[0].version)]
     pool.broken = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,8 +15,10 @@ from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
 from forager.db.database import Database
+from forager.extract.product.product import FieldName, Product
+from forager.parsers import model as module
 from forager.parsers.checks import check_model
-from forager.parsers.model import FieldModel
+from forager.parsers.model import MAX_TOKENS, FieldModel, with_quotes
 from forager.parsers.page_cache import CachedPage
 from forager.parsers.reading import Parsed, ReadingPool
 from forager.parsers.store.model_usage import ModelUsage, select_usage
@@ -37,12 +40,16 @@ class Endpoint:
 
     url: str = ""
     quotes: Any = field(default_factory=dict)
+    # instead of an answer with quotes
+    body: str | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(self, request: web.Request) -> web.Response:
         if request.headers.get("authorization") != "Bearer secret":
             return web.json_response({"error": "no"}, status=401)
         self.asked.append(await request.json())
+        if self.body is not None:
+            return web.Response(text=self.body, content_type="application/json")
         message = {"role": "assistant", "content": orjson.dumps(self.quotes).decode()}
         usage = {"prompt_tokens": 200, "completion_tokens": 20}
         return web.json_response({"choices": [{"message": message}], "usage": usage})
@@ -110,8 +117,8 @@ async def test_a_missing_price_is_taken_from_a_quote_and_marked(
 
 @pytest.mark.parametrize(
     "quote",
-    ["€49.95", "Shipping from €5.90", "€5.90", "It was €60.00", "€60.00 last", "", None, 49.9,
-     {"a": 1}, "€49.90 and €60.00", "x" * 10_000],
+    ["€49.95", "9.90", "€49", "€5.9", "Shipping from €5.90", "€5.90", "It was €60.00",
+     "€60.00 last", "", None, 49.9, {"a": 1}, "€49.90 and €60.00", "x" * 10_000],
 )  # fmt: skip
 async def test_what_the_page_does_not_say_about_its_price_is_dropped(
     database: Database, asking: Settings, endpoint: Endpoint, quote: object
@@ -132,6 +139,71 @@ async def test_an_answer_that_is_no_object_counts_as_failed(
     assert parsed.product is not None
     assert parsed.product.price is None
     assert (await database.run(select_usage)).failures == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["{", "[]", '{"choices": []}', '{"choices": [{}]}', '{"error": "no"}',
+     '{"choices": [{"message": {"content": "{}"}}], "usage": [1]}',
+     '{"choices": [{"message": {"content": "{}"}}], "usage": {"prompt_tokens": Infinity}}'],
+)  # fmt: skip
+async def test_a_body_that_is_no_answer_counts_as_failed(
+    database: Database, asking: Settings, endpoint: Endpoint, body: str
+) -> None:
+    endpoint.body = body
+    assert (await completed(database, asking)).product == (await read(asking)).product
+    assert await database.run(select_usage) == ModelUsage(1, 1, 0, 0)
+
+
+async def test_the_tokens_that_a_server_reports_are_bounded(
+    database: Database, asking: Settings, endpoint: Endpoint
+) -> None:
+    answer = {"choices": [{"message": {"content": "{}"}}], "usage": {"prompt_tokens": 10**30}}
+    endpoint.body = json.dumps(answer)
+    await completed(database, asking)
+    assert (await database.run(select_usage)).prompt_tokens == MAX_TOKENS
+
+
+async def test_an_answer_without_quotes_is_remembered_too(
+    database: Database, asking: Settings, endpoint: Endpoint
+) -> None:
+    model, parsed = FieldModel(database, asking), await read(asking)
+    for _ in range(2):
+        await model.complete(parsed)
+    assert len(endpoint.asked) == 1
+
+
+async def test_a_server_that_fails_is_not_asked_for_a_while(
+    database: Database, asking: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, every page would wait for the time limit of a request."""
+    dead = asking.model_copy(update={"product_model": "http://127.0.0.1:1/v1"})
+    model, parsed = FieldModel(database, dead), await read(dead)
+    for _ in range(3):
+        assert (await model.complete(parsed)).product == parsed.product
+    assert await database.run(select_usage) == ModelUsage(1, 1, 0, 0)
+    monkeypatch.setattr(module, "PAUSE", 0.0)
+    model = FieldModel(database, dead)
+    for _ in range(2):
+        await model.complete(parsed)
+    assert await database.run(select_usage) == ModelUsage(3, 3, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "price"),
+    [
+        ("1 299,00 €", "299,00 €", None),
+        ("€1 299", "€1", None),
+        ("4.5 19.99 €", "19.99 €", "19.99"),
+        # in lower case, this letter is two characters
+        (f"{'İ' * 60} was €60.00 now €49.90", "€49.90", "49.90"),
+        (f"{'İ' * 60} was €60.00 now €49.90", "€60.00", None),
+    ],
+)
+def test_quotes_are_whole_amounts_at_their_place(text: str, quote: str, price: str | None) -> None:
+    parsed = Parsed("generic", "1", Product(), None, text=text)
+    found = with_quotes(parsed, (FieldName.PRICE,), {"price": quote}, "model:small")
+    assert found.price == (None if price is None else Decimal(price))
 
 
 async def test_a_server_that_refuses_changes_nothing(

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from forager.cli.output import show_rows
 from forager.db.database import Database, SessionLimits
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.product import Availability
@@ -20,6 +21,7 @@ from forager.products.items.item import (
     suggest_links,
     unlink_offer,
 )
+from forager.products.items.operations import ItemOffer
 from forager.products.items.own_prices import import_own_prices
 from forager.products.items.quantity import Quantity, quantity_in
 from forager.products.items.rates import Rate, Rates, import_rates
@@ -37,6 +39,22 @@ KEY = f"gtin:{GTIN}"
 async def shops(database: Database, settings: Settings) -> list[Shop]:
     names = ("one", "two", "three")
     return [await Shop(database, settings, host=f"{name}.example").open() for name in names]
+
+
+def test_amounts_and_offers_are_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    offer = ItemOffer.model_validate(
+        {
+            "product_id": 7, "url": "https://one.example/lamp", "domain": "one.example",
+            "name": "Lamp", "price": "249", "currency": "EUR", "availability": "in_stock",
+            "matched_by": "gtin", "price_changed_at": None, "last_seen_at": datetime.now(UTC),
+            "compared_price": "249", "percent": 5.0, "unit_price": None, "unit": None,
+        }
+    )  # fmt: skip
+    show_rows(ItemOffer.columns, [offer])
+    shown = capsys.readouterr().out
+    assert "EUR 249.00" in shown
+    assert "+5.0 %" in shown
+    assert "PER UNIT" not in shown
 
 
 async def test_offers_of_a_product_form_one_item_with_its_best_price(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,14 +12,18 @@ from forager.archive.options import archive_options
 from forager.archive.reader import read_records
 from forager.archive.segment import ArchiveRef
 from forager.db.ids import new_id
+from forager.extract.product.product import Product
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.workers import Registration
 from forager.operations.operation import Context
+from forager.parsers.reading import Parsed
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tasks.operations.domains import show_domain
+from forager.tasks.rendering import RenderDecisions
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
+from forager.tasks.stages.attempt import LeasedTask
 from forager.tasks.store.claims import claim_queued
 from forager.tasks.task import Task
 from render.conftest import require_browser
@@ -103,6 +108,25 @@ async def test_a_page_without_a_price_is_rendered_and_others_like_it_at_once(
     assert [record.kind for record in records] == ["response", "metadata", "conversion"]
     assert b"21.00" in records[-1].block
     assert b"21.00" not in records[0].block
+
+
+async def test_a_price_that_its_parser_cannot_read_is_not_looked_for_in_a_browser(
+    rendering: Tasks,
+) -> None:
+    decisions = RenderDecisions(rendering.database, rendering.settings)
+    task = LeasedTask(
+        id=1, lease=1, domain_id=1, url="https://shop.example/1", url_hash=b"", retry_count=0,
+        max_retries=3, etag=None, last_modified=None, parser_version=None, segment=None,
+        segment_offset=None, segment_length=None, domain_name="shop.example", use_proxies=None,
+        allow_private=False,
+    )  # fmt: skip
+    parsed = Parsed("corner", "1", Product(name="Lamp"), None)
+    renderer = Registration(
+        rendering.database, new_id(), capacity=1, role="tasks", renders=True, returns=False
+    )
+    await renderer.renew()
+    assert await decisions.needs_rendering(task, parsed)
+    assert not await decisions.needs_rendering(task, replace(parsed, withheld=("price",)))
 
 
 async def test_a_shape_without_gain_is_not_rendered_again(rendering: Tasks, shop: Shop) -> None:
@@ -199,7 +223,9 @@ async def test_a_decision_to_render_is_shown_and_expires(rendering: Tasks, shop:
         assert await visit_when_expired() == [
             ("download", "ok"), ("parse", "rested"), ("download", "ok"), ("parse", "ok"),
         ]  # fmt: skip
-        again = (await service.report(str(task_id))).task
+        report = await service.report(str(task_id))
+        assert "deferred" in [attempt.outcome for attempt in report.attempts]
+        again = report.task
         assert _length_of_decision(again) == timedelta(hours=2)
         # a page that has a price again needs none any more
         shop.site.pages["/p/lamp"] = tagged(

@@ -7,10 +7,14 @@ from decimal import Decimal
 
 import pytest
 
+from forager.archive.reader import ArchivedResponse, read_response
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
 from forager.db.database import Database
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, NotFound
 from forager.parsers.rollouts import roll_out
 from forager.settings import Settings
+from forager.tasks import rereading
 from forager.tasks.rereading import reread_archive
 from parsers.archived_kiosk import MODULE, Kiosk, kiosk_parsers
 from support.waiting import eventually
@@ -102,6 +106,68 @@ async def test_a_preview_stores_nothing_and_a_rewrite_corrects_history_and_produ
     assert again.corrected == 0
     await kiosk.visit(lamp("6.50", "10"))
     assert await kiosk.prices() == CORRECTED
+
+
+async def test_prices_that_only_the_model_found_stay(
+    database: Database, settings: Settings
+) -> None:
+    """It is not asked again, and a version that finds no price has nothing better."""
+    kiosk = VisitedKiosk(database, settings)
+    await roll_out(database, kiosk.settings, "kiosk", "1")
+    await kiosk.visit(lamp("", ""))
+    await kiosk.visit(lamp("7.50", "9"))
+    await kiosk.tasks.sql(
+        "UPDATE price_history SET price = 4, currency = 'GBP' WHERE price IS NULL"
+    )
+    await kiosk.tasks.sql(
+        """
+        UPDATE extractions SET evidence = evidence || '{"price": {"origin": "model:small"}}'
+         WHERE NOT evidence ? 'price'
+        """
+    )
+    done = await reread_archive(database, kiosk.settings, "kiosk", write=True)
+    assert (done.pages, done.corrected) == (2, 0)
+    assert await kiosk.prices() == [4, Decimal("7.50")]
+
+
+async def test_the_pages_of_a_product_are_read_a_few_at_a_time(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product that was visited every hour has thousands of them, of up to megabytes each."""
+    kiosk = VisitedKiosk(database, settings)
+    await roll_out(database, kiosk.settings, "kiosk", "1")
+    await kiosk.visit(lamp("7.50", "9"))
+    await kiosk.tasks.sql(
+        """
+        INSERT INTO extractions (task_id, product_id, domain_id, url, parser, parser_version,
+                                 outcome, segment, segment_offset, segment_length)
+        SELECT task_id, product_id, domain_id, url, parser, parser_version, outcome, segment,
+               segment_offset + n, segment_length
+          FROM extractions, generate_series(1, 50) n
+        """
+    )
+    most = reading = 0
+
+    async def counted(storage: Storage, ref: ArchiveRef) -> ArchivedResponse:
+        nonlocal most, reading
+        reading += 1
+        most = max(most, reading)
+        try:
+            return await read_response(storage, ref)
+        finally:
+            reading -= 1
+
+    monkeypatch.setattr(rereading, "read_response", counted)
+    found = await reread_archive(database, kiosk.settings, "kiosk")
+    assert (found.pages, found.unreadable) == (1, 50)
+    assert 0 < most <= 10
+
+
+async def test_only_the_installed_version_of_the_generic_extraction_reads(
+    database: Database, settings: Settings
+) -> None:
+    with pytest.raises(NotFound, match="no version 3"):
+        await reread_archive(database, settings, "generic", version="3")
 
 
 async def test_entries_without_a_page_stay_and_wrong_pages_leave_the_history(

@@ -237,7 +237,7 @@ async def put_robots(database: Database, body: bytes, *, status: int = 200) -> N
 async def look(database: Database, url: str = URL, **options: Any) -> tuple[CheckAnswer, str]:
     asked = CrawlOptions(urls=("https://docs.example.org/",), **options) if options else None
     found = await outlook(database, NormalizedUrl(url), agent=AGENT, options=asked)
-    return found.answer, found.words
+    return found.answer, found.message
 
 
 async def test_what_would_happen_depends_on_robots(database: Database) -> None:
@@ -257,7 +257,7 @@ async def test_what_would_happen_depends_on_robots(database: Database) -> None:
     found = await outlook(
         database, NormalizedUrl("https://docs.example.org/a"), agent=AGENT, options=None
     )
-    assert found.checks[-1].words == "one request every 7 s; 0 of 5 connections are in use"
+    assert found.checks[-1].message == "one request every 7 s; 0 of 5 connections are in use"
     await put_robots(database, b"", status=503)
     answer, words = await look(database)
     assert (answer, "robots.txt answered 503" in words) == (CheckAnswer.LATER, True)

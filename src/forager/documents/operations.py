@@ -78,7 +78,7 @@ _ABOUT_SOURCE = {
 class Source(
     ResponseModel,
     row=values.Source,
-    hidden=("active_status", "number", "published_generation"),
+    hidden=("number", "published_generation", "active_status"),
     about=_ABOUT_SOURCE,
 ):
     """What was crawled as one unit, and what readers see of it."""

@@ -26,14 +26,6 @@ OldNumber = Annotated[Number, Field(description="Number of an older generation o
 SectionName = Annotated[
     PlainText, Field(max_length=2000, description="Only this section: its anchor, heading or name.")
 ]
-Versions = Annotated[
-    PlainText,
-    Field(
-        max_length=100,
-        description="Only these versions of the source, such as 3.12 or >=3.10,<3.13.",
-        examples=["3.12"],
-    ),
-]
 Links = Annotated[LinkStyle, Field(description="How links to pages of the same host are written.")]
 FullPath = Annotated[PathText, Field(description="Full path of the page.")]
 Words = Annotated[
@@ -43,9 +35,6 @@ Words = Annotated[
         description='Words, "exact phrases", identifiers, -without, one or another.',
         examples=["connection pool"],
     ),
-]
-Language = Annotated[
-    PlainText, Field(max_length=35, description="Only pages in this language.", examples=["en"])
 ]
 MaxHits = Annotated[int, Field(ge=1, le=MAX_HITS, description="Maximum number of hits.")]
 
@@ -150,8 +139,11 @@ class SearchFilters(BaseModel):
     source: OfSource | None = Field(
         default=None, description="Only in this source; `python` includes `python@3.13`."
     )
-    version: Versions | None = Field(
-        default=None, description="Only these versions of the source, such as 3.12 or >=3.10,<3.13."
+    version: PlainText | None = Field(
+        default=None,
+        max_length=100,
+        description="Only these versions of the source, such as 3.12 or >=3.10,<3.13.",
+        examples=["3.12"],
     )
     generation: Number | None = Field(
         default=None, description="Search this generation of the source."
@@ -159,7 +151,9 @@ class SearchFilters(BaseModel):
     path: PathText | None = Field(
         default=None, description="Only pages whose path has this prefix."
     )
-    language: Language | None = Field(default=None, description="Only pages in this language.")
+    language: PlainText | None = Field(
+        default=None, max_length=35, description="Only pages in this language.", examples=["en"]
+    )
     kind: SectionKind | None = Field(
         default=None,
         description="Only sections that define a name (definition) or list links (listing).",

@@ -19,7 +19,7 @@ class PageVisibility:
     """The publication state of a page; None if no generation lists it."""
 
     state: State | None
-    words: str
+    message: str
     source: str | None = None
     generation: int | None = None
     since: datetime | None = None
@@ -57,10 +57,10 @@ async def page_visibility(
     if shown is not None:
         return _published(shown, built if lists else None)
     if built is None or not (lists or built.state is State.BUILDING):
-        return PageVisibility(state=None, words=f"not published: {otherwise}", source=source_id)
+        return PageVisibility(state=None, message=f"not published: {otherwise}", source=source_id)
     return PageVisibility(
         state=built.state,
-        words=_MESSAGES[built.state].format(number=built.number, note=built.note),
+        message=_MESSAGES[built.state].format(number=built.number, note=built.note),
         source=built.source_id,
         generation=built.number,
         held_back=built.number if built.is_held_back else None,
@@ -91,7 +91,7 @@ def _published(shown: PublishedPage, built: Generation | None) -> PageVisibility
         message += f"; generation {built.number} is being built"
     return PageVisibility(
         state=State.PUBLISHED,
-        words=message,
+        message=message,
         source=shown.source_id,
         generation=shown.generation,
         since=shown.since,

@@ -65,7 +65,7 @@ class JobsSummary:
         return pace if left is None else f"{pace}, done in about {rounded_time(left)}"
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """All of it in one line; empty if no job is active."""
         return ", ".join(filter(None, [*(text for _, text in self.parts), self.pace]))
 

@@ -126,17 +126,17 @@ def _counts(report: CrawlReport) -> Iterator[tuple[str, int]]:
 
 def explanation_text(found: Explanation) -> str:
     reason = f" ({found.reason})" if found.reason else ""
-    lines = [f"{found.normalised}: {found.verdict}{reason}: {found.words}"]
+    lines = [f"{found.normalised}: {found.verdict}{reason}: {found.message}"]
     shown = found.publication
     since = f" since {moment(shown.since)}" if shown.since else ""
-    lines.append(f"Publication: {shown.words}{since}")
+    lines.append(f"Publication: {shown.message}{since}")
     if found.http_status is not None:
         lines.append(f"HTTP status {found.http_status}")
     if found.duplicate_of:
         lines.append(f"Duplicate of {found.duplicate_of}")
     if found.found_by:
         lines.append("Found by: " + " > ".join(step.url for step in found.found_by[-5:]))
-    lines.append(f"Would it be fetched now? {found.outlook.words}")
+    lines.append(f"Would it be fetched now? {found.outlook.message}")
     lines += [f"- {past.outcome} {moment(past.settled_at)} (job {past.job_id})"
               for past in found.history[:5]]  # fmt: skip
     return "\n".join(lines)

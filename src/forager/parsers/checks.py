@@ -21,8 +21,8 @@ async def check_bypassed(database: Database, _settings: Settings) -> Result:
         return "none"
     return warn(
         "parsers that keep breaking, so that their pages are read generically",
-        "See forager errors list --type parse; roll the parser back or fix it.",
-        found=[f"{parser}: {reason}" for parser, reason in bypassed],
+        "See forager errors list --type parse; fix the parser, or forager parsers rollback NAME.",
+        found=[f"{each.parser} {each.version}: {each.reason}" for each in bypassed],
     )
 
 

@@ -8,6 +8,7 @@ rules as any text, so a model can point at a value and not invent one.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.outages import TRANSIENT_ERRORS
 from forager.errors import error_text
@@ -52,6 +54,10 @@ _CONTEXT = 40
 _ANSWER_TOKENS = 400
 # characters per token, where the endpoint counts none
 _PER_TOKEN = 4
+# of a question or an answer; an endpoint may report any number
+MAX_TOKENS = 1_000_000
+# seconds after a failed request in which nothing is asked: each page would wait for a time limit
+PAUSE = 60.0
 
 ASKED = (
     FieldName.NAME, FieldName.PRICE, FieldName.AVAILABILITY, FieldName.BRAND, FieldName.SKU,
@@ -84,6 +90,7 @@ class FieldModel:
         self._settings = settings
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._answers: OrderedDict[bytes, Mapping[str, Any]] = OrderedDict()
+        self._paused_until = -float("inf")
 
     @property
     def is_on(self) -> bool:
@@ -97,7 +104,9 @@ class FieldModel:
         key = blake2b(f"{fields} {parsed.text}".encode("utf-8", "replace")).digest()
         try:
             async with self._turns:
-                quotes = self._answers.get(key) or await self._ask(parsed.text, fields)
+                quotes = self._answers.get(key)
+                if quotes is None and local_time() >= self._paused_until:
+                    quotes = await self._ask(parsed.text, fields)
         except TRANSIENT_ERRORS as error:
             log.warning("the use of the model was not counted", reason=error_text(error))
             return parsed
@@ -153,9 +162,12 @@ class FieldModel:
                 session.post(url, json=body, raise_for_status=True) as response,
             ):
                 return _answer(await response.json(), body)
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            log.warning("the model for products failed", reason=error_text(error))
-            return None
+        except (aiohttp.ClientError, TimeoutError) as error:
+            self._paused_until = local_time() + PAUSE
+            log.warning("the model for products cannot be asked", reason=error_text(error))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            log.warning("the model for products gave no valid answer", reason=error_text(error))
+        return None
 
 
 def _answer(found: Any, asked: Mapping[str, Any]) -> ModelAnswer:
@@ -167,7 +179,7 @@ def _answer(found: Any, asked: Mapping[str, Any]) -> ModelAnswer:
     sizes = (len(orjson.dumps(asked)), len(content))
     names = ("prompt_tokens", "completion_tokens")
     counts = [
-        max(0, int(usage.get(name) or size // _PER_TOKEN))
+        min(max(0, int(usage.get(name) or size // _PER_TOKEN)), MAX_TOKENS)
         for name, size in zip(names, sizes, strict=True)
     ]
     return ModelAnswer(quotes, *counts)
@@ -189,6 +201,11 @@ def missing_fields(parsed: Parsed) -> tuple[FieldName, ...]:
 
 # --- checks of the answer ------------------------------------------------------------------------
 
+_DIGITS = frozenset("0123456789.,")
+# the rest of a number whose thousands are separated, and what ends such a number
+_GROUP = re.compile(r"\d{3}(?!\d)")
+_DECIMALS = re.compile(r"[.,]\d\d?$")
+
 
 def with_quotes(
     parsed: Parsed, fields: tuple[FieldName, ...], quotes: Mapping[str, Any], origin: str
@@ -199,15 +216,25 @@ def with_quotes(
     found: dict[FieldName, Any] = {}
     for field in fields:
         quote = quotes.get(field.value)
-        if isinstance(quote, str) and (words := " ".join(quote.split())) and len(words) < MAX_QUOTE:
-            at = text.lower().find(words.lower())
-            if at >= 0:
-                found.update(_values(field, words, text[max(at - _CONTEXT, 0) : at], text[at:]))
+        words = " ".join(quote.split()) if isinstance(quote, str) else ""
+        if 0 < len(words) < MAX_QUOTE and (place := _place_of(words, text)):
+            at = place.start()
+            found.update(_values(field, words, text[max(at - _CONTEXT, 0) : at], text[at:]))
     if FieldName.CURRENCY in parsed.product.evidence or "currency" in parsed.withheld:
         found.pop(FieldName.CURRENCY, None)
     evidence = {field.value: Evidence(CONFIDENCE, origin) for field in found}
     values = {field.value: value for field, value in found.items()}
     return replace(parsed.product, **values, evidence={**parsed.product.evidence, **evidence})
+
+
+def _place_of(words: str, text: str) -> re.Match[str] | None:
+    """The first place of a quote in a text; a part of a number is no quote."""
+    before = after = ""
+    if words[0] in _DIGITS:
+        before = r"(?<!\d)(?<!\d[.,'\u2019])" + (r"(?<!\d )" if _GROUP.match(words) else "")
+    if words[-1] in _DIGITS:
+        after = r"(?![.,'\u2019]?\d)" + ("" if _DECIMALS.search(words) else r"(?! \d{3}(?!\d))")
+    return re.search(f"{before}{re.escape(words)}{after}", text, re.IGNORECASE)
 
 
 def _values(

@@ -25,6 +25,7 @@ from forager.parsers import overview as parser_overview
 from forager.parsers import rollouts
 from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
+from forager.terminal import short_time
 
 parsers = Group(
     "parsers",
@@ -49,6 +50,8 @@ _ABOUT_PARSER = {
     "recent_pages": "Pages among the last 100.",
     "patterns": "URL patterns of the parser.",
     "origin": "Where the parser comes from.",
+    "bypassed_until": "Until when it is not used, because it keeps breaking; null: it is used.",
+    "bypass_reason": "Why it is not used.",
     "is_first": "Whether it is tried beside the generic extraction, whose values are stored.",
 }
 
@@ -226,6 +229,8 @@ def _percent(rate: float | None) -> str:
 
 
 def _state(parser: Any) -> tuple[str, str]:
+    if parser.bypassed_until is not None:
+        return f"bypassed until {short_time(parser.bypassed_until)}", "red"
     share = f" {parser.canary_share:.0%}" if parser.canary_share else ""
     styles = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
     return f"{parser.state}{share}", styles[parser.state]
@@ -260,6 +265,11 @@ def _problems(found: Any) -> str:
             workers = counted(len(each.missing_on), "worker")
             named = ", ".join(each.missing_on[:5])
             lines.append(f"{each.name} {each.version} is not installed on {workers}: {named}")
+        if each.bypassed_until is not None:
+            lines.append(
+                f"{each.name} {each.version} is bypassed: {each.bypass_reason}. See forager errors"
+                f" list --type parse; to end its use: forager parsers rollback {each.name}"
+            )
         if each.is_first:
             lines.append(
                 f"{each.name} {each.version} is tried beside the generic extraction, whose values"

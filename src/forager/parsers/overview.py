@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from forager.db.database import Database
 from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.plugins import BrokenPlugin
 from forager.parsers.rates import ParserRate, parser_rates, share
 from forager.parsers.registry import ParserVersion, all_parsers, load_parsers
-from forager.parsers.rollouts import RolloutPlan, load_plan, workers_without
+from forager.parsers.rollouts import RolloutPlan, list_bypassed, load_plan, workers_without
 from forager.settings import Settings
 
 ACTIVE, CANARY, IDLE, MISSING = "active", "canary", "idle", "missing"
@@ -33,6 +34,9 @@ class ParserLine:
     missing_on: tuple[str, ...] = ()
     # it is tried beside the generic extraction, whose values count
     is_first: bool = False
+    # until when the generic extraction reads its pages, because it keeps breaking, and why
+    bypassed_until: datetime | None = None
+    bypass_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,18 @@ async def overview(database: Database, settings: Settings) -> ParserOverview:
         and each.state != IDLE
     ]
     missing = await workers_without(database, settings, wanted)
+    bypassed = {(each.parser, each.version): each for each in await list_bypassed(database)}
     return ParserOverview(
-        [replace(each, missing_on=missing.get((each.name, each.version), ())) for each in lines],
+        [
+            replace(
+                each,
+                missing_on=missing.get(key, ()),
+                bypassed_until=bypassed[key].until if key in bypassed else None,
+                bypass_reason=bypassed[key].reason if key in bypassed else None,
+            )
+            for each in lines
+            for key in ((each.name, each.version),)
+        ],
         broken,
     )
 

@@ -14,10 +14,10 @@ from forager.jobs.workers import select_without_parsers
 from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.registry import BYPASSED, find, is_included, registry
 from forager.parsers.store import rollouts as store
-from forager.parsers.store.rollouts import Rollout
+from forager.parsers.store.rollouts import Bypass, Rollout
 from forager.settings import Settings
 
-__all__ = ["Rollout"]
+__all__ = ["Bypass", "Rollout"]
 
 # how long a worker caches the plan
 REFRESH_SECONDS = 3.0
@@ -114,7 +114,7 @@ async def load_plan(database: Database) -> RolloutPlan:
     return RolloutPlan({**first, **{row.parser: row for row in rows}})
 
 
-async def list_bypassed(database: Database) -> list[tuple[str, str]]:
+async def list_bypassed(database: Database) -> list[Bypass]:
     """Parsers whose pages are read generically at present, with the reasons."""
     return await database.run(store.select_bypassed)
 

@@ -7,6 +7,7 @@ shows another product has no part in a history.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -46,7 +47,7 @@ SAME_VISIT = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class ReadVisit:
-    """An archived page as a version reads it now; None if the archive has it no longer."""
+    """An archived page as a version reads it now; None if its entries stay as they are."""
 
     read_at: datetime
     page: ParsedPage | None
@@ -188,12 +189,13 @@ def _by_visit(
     """The entries that each visit wrote, and all others."""
     by_visit: dict[datetime, list[HistoryEntry]] = {}
     others = []
+    times = sorted(times)
     for entry in entries:
-        at = max((time for time in times if time <= entry.recorded_at), default=None)
-        if at is None or entry.recorded_at - at > SAME_VISIT:
-            others.append(entry)
+        before = bisect_right(times, entry.recorded_at)
+        if before and entry.recorded_at - times[before - 1] <= SAME_VISIT:
+            by_visit.setdefault(times[before - 1], []).append(entry)
         else:
-            by_visit.setdefault(at, []).append(entry)
+            others.append(entry)
     return by_visit, others
 
 

@@ -202,7 +202,7 @@ class SeenPrice(RequestModel):
     "reject",
     "POST /products/{product_id}/reject",
     arguments=("price",),
-    done="{entries} entries left the history; the price is not stored again",
+    done="the price left the history and is not stored again; entries removed: {entries}",
 )
 async def reject(context: Context, product_id: ProductId, order: SeenPrice) -> RejectedPrice:
     """Mark a price as wrong: it leaves the history, and is not stored when it is seen again."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from forager.amounts import listed
+from forager.amounts import counted, listed
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 from forager.fetch.domains.service import domains_below, domains_of, hold_domain
@@ -28,6 +28,20 @@ class HoldChange:
     all_hold: Hold | None
     held_domains: int
     held_tasks: int
+
+
+def describe_holds(change: HoldChange) -> str:
+    """What is on hold after a change, for users."""
+    now = []
+    if change.withdrawn:
+        now.append(f"{counted(change.withdrawn, 'task')} returned to the schedule.")
+    if change.all_hold is not None:
+        now.append(f"All tasks are {change.all_hold}.")
+    if change.held_domains:
+        now.append(f"{counted(change.held_domains, 'domain')} on hold.")
+    if change.held_tasks:
+        now.append(f"{counted(change.held_tasks, 'task')} on hold.")
+    return " ".join(now) or "No tasks are on hold."
 
 
 class Holds:

@@ -22,7 +22,7 @@ from forager.errors import InvalidInput
 from forager.hints import Hint, Option
 from forager.settings.crawling import parse_render
 from forager.tasks.task import parse_at, parse_every
-from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
+from forager.tasks.tracking_request import BadLine, BadRow, RequestedTerms, TrackRequest
 
 # a URL may have 65,536 characters before it is normalized, and each may be written as \uXXXX
 MAX_LINE = 512 * 1024
@@ -33,7 +33,7 @@ STDIN = "-"
 _DELIMITERS = (",", ";", "\t")
 _NUL = "\0"
 
-LineReader = Callable[[int, str], TrackRequest | BadLine]
+LineReader = Callable[[int, str | BadLine], TrackRequest | BadLine]
 
 
 class FileFormat(StrEnum):
@@ -64,8 +64,7 @@ def read_requests(
     lines = _raw_lines(stream)
     read = _reader(format_ or _BY_SUFFIX.get(suffix, FileFormat.LIST), lines)
     for line in lines:
-        text = _decoded(line)
-        yield text if isinstance(text, BadLine) else read(line.number, text)
+        yield read(line.number, _decoded(line))
 
 
 def _with_own_lock(stream: BinaryIO) -> BinaryIO:
@@ -128,7 +127,7 @@ def _reader(format_: FileFormat, lines: Iterator[_Line]) -> LineReader:
         case FileFormat.JSON_LINES:
             return _read_json
         case FileFormat.LIST:
-            return lambda number, line: _request(number, {"url": line}, line)
+            return _read_url
         case FileFormat.CSV:
             return _row_reader(next(lines, None))
 
@@ -136,13 +135,26 @@ def _reader(format_: FileFormat, lines: Iterator[_Line]) -> LineReader:
 def _row_reader(header: _Line | None) -> LineReader:
     delimiter, names = _columns("" if header is None else _decoded(header))
 
-    def read(number: int, line: str) -> TrackRequest | BadLine:
-        cells = _cells(line, delimiter)
+    def read(number: int, line: str | BadLine) -> TrackRequest | BadLine:
+        cells = None if isinstance(line, BadLine) else _cells(line, delimiter)
         if cells is None:
-            return _bad(number, "the line cannot be divided into columns", line)
-        return _request(number, dict(zip(names, cells, strict=False)), line)
+            reason = "the line cannot be divided into columns"
+            bad = line if isinstance(line, BadLine) else _bad(number, reason, line)
+            return _with_cells(bad, dict.fromkeys(names, ""))
+        values = dict(zip(names, cells, strict=False))
+        return _with_cells(_request(number, values, str(line)), values)
 
     return read
+
+
+def _with_cells(read: TrackRequest | BadLine, cells: Mapping[str, str]) -> TrackRequest | BadLine:
+    if isinstance(read, BadLine):
+        return BadRow(read.line, read.reason, read.text, cells)
+    return TrackRequest(read.line, read.url, read.terms, cells)
+
+
+def _read_url(number: int, line: str | BadLine) -> TrackRequest | BadLine:
+    return line if isinstance(line, BadLine) else _request(number, {"url": line}, line)
 
 
 def _columns(header: str | BadLine) -> tuple[str, list[str]]:
@@ -170,7 +182,9 @@ def _cells(line: str, delimiter: str) -> list[str] | None:
         return None
 
 
-def _read_json(number: int, line: str) -> TrackRequest | BadLine:
+def _read_json(number: int, line: str | BadLine) -> TrackRequest | BadLine:
+    if isinstance(line, BadLine):
+        return line
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -270,4 +284,4 @@ def _popularity(value: Any) -> float | None:
 
 def _bad(number: int, reason: str, line: str | bytes) -> BadLine:
     text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-    return BadLine(number, reason, text.replace(_NUL, "\N{REPLACEMENT CHARACTER}")[:SHOWN_LENGTH])
+    return BadLine(number, reason, text.replace(_NUL, "\N{REPLACEMENT CHARACTER}"))

@@ -66,7 +66,9 @@ class RenderDecisions:
     async def needs_rendering(self, task: LeasedTask, parsed: Parsed) -> bool:
         """Whether a static page has no price, and may have one in a browser."""
         is_auto = mode_of(task) is RenderMode.AUTO
-        if not is_auto or _has_price(parsed.product) or parsed.broke or parsed.stack_trace:
+        # a parser that fails for the price, or is bypassed, fails in a browser as well
+        is_failing = parsed.broke or parsed.stack_trace or "price" in parsed.withheld
+        if not is_auto or is_failing or _has_price(parsed.product):
             return False
         stats = await self._stats_of(task.domain_id)
         return await self._is_renderer_known() and not stats.is_wasted(task.url)

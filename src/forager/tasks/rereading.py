@@ -21,8 +21,9 @@ from forager.errors import InvalidInput, NotFound
 from forager.extract.product.places import LearnedPlace
 from forager.fetch.domains.service import domains_of
 from forager.hints import Hint, action
+from forager.parsers.model import ORIGIN as MODEL_ORIGIN
 from forager.parsers.page_cache import archived_page
-from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION
+from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.reading import ReadingPool
 from forager.parsers.registry import chosen_parser, find, load_parsers
 from forager.parsers.rollouts import load_plan
@@ -40,6 +41,8 @@ from forager.products.visit import ParsedPage
 from forager.settings import Settings
 
 PRODUCTS_AT_ONCE = 50
+# pages of a product that are in memory, for each process that reads them
+PAGES_PER_PROCESS = 2
 MAX_EXAMPLES = 10
 
 Progress = Callable[[int], None]
@@ -120,10 +123,9 @@ async def reread_archive(
     report = ArchiveReread(parser, used, write)
     async with ReadingPool(settings) as pool:
         run = _ArchiveReader(database, pool, archive_options(settings).open(), versions, report)
-        async for product, visits in _products(database, domain_ids):
-            if chosen_parser(product.url, versions) == parser:
-                await run.correct(product, visits)
-                (progress or (lambda _: None))(report.pages)
+        async for product, visits in _products(database, domain_ids, parser, versions):
+            await run.correct(product, visits)
+            (progress or (lambda _: None))(report.pages)
     return report
 
 
@@ -137,7 +139,7 @@ def _used(
 ) -> tuple[str, Mapping[str, str]]:
     """The version that reads, and the versions of all parsers for the choice of one."""
     if parser == GENERIC_NAME:
-        return GENERIC_VERSION, versions
+        return find(parser, version), versions
     wanted = find(parser, version or (None if active == GENERIC_NAME else active))
     if write and wanted != active:
         raise InvalidInput(
@@ -148,9 +150,9 @@ def _used(
 
 
 async def _products(
-    database: Database, domain_ids: list[int] | None
+    database: Database, domain_ids: list[int] | None, parser: str, versions: Mapping[str, str]
 ) -> AsyncIterator[tuple[CorrectedProduct, list[ArchivedVisit]]]:
-    """Products with archived pages, and their visits, oldest first."""
+    """Products of a parser with archived pages, and their visits, oldest first."""
 
     async def select(after: int) -> list[CorrectedProduct]:
         return await database.run(
@@ -158,8 +160,8 @@ async def _products(
         )
 
     async for rows in batches(select, 0, lambda row: row.id, PRODUCTS_AT_ONCE):
-        by_id = {row.id: row for row in rows}
-        visits = await database.run(select_visits, list(by_id))
+        by_id = {row.id: row for row in rows if chosen_parser(row.url, versions) == parser}
+        visits = await database.run(select_visits, list(by_id)) if by_id else []
         for product_id, of_product in groupby(visits, key=lambda visit: visit.product_id):
             yield by_id[product_id], list(of_product)
 
@@ -172,6 +174,10 @@ class _ArchiveReader:
     versions: Mapping[str, str]
     report: ArchiveReread
     places: dict[int, LearnedPlace] = field(default_factory=dict)
+    turns: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = asyncio.Semaphore(PAGES_PER_PROCESS * self.pool.processes)
 
     async def correct(self, product: CorrectedProduct, visits: Sequence[ArchivedVisit]) -> None:
         place = await self._place(product.domain_id)
@@ -190,14 +196,18 @@ class _ArchiveReader:
     async def _read(
         self, product: CorrectedProduct, visit: ArchivedVisit, place: LearnedPlace
     ) -> ReadVisit:
-        try:
-            archived = await read_response(self.storage, visit.ref)
-        except (ArchiveError, NotFound):
-            self.report.unreadable += 1
-            return ReadVisit(visit.read_at, None)
-        page = replace(archived_page(archived), place=place)
-        parsed = await self.pool.parse(page, self.versions)
+        async with self.turns:
+            try:
+                archived = await read_response(self.storage, visit.ref)
+            except (ArchiveError, NotFound):
+                self.report.unreadable += 1
+                return ReadVisit(visit.read_at, None)
+            page = replace(archived_page(archived), place=place)
+            parsed = await self.pool.parse(page, self.versions)
         self.report.pages += 1
+        is_by_model = (visit.price_origin or "").startswith(MODEL_ORIGIN)
+        if is_by_model and parsed.product is not None and parsed.product.price is None:
+            return ReadVisit(visit.read_at, None)  # the model is not asked again
         return ReadVisit(
             visit.read_at,
             ParsedPage.of(

@@ -222,11 +222,11 @@ class Tasks:
         _, removed = await in_batches(self._database, selection, delete, destroys=True)
         return sum(removed)
 
-    async def count(self, selection: Selection) -> int:
+    async def count(self, selection: Selection, *, destroys: bool = False) -> int:
         async def nothing(_connection: Connection, _ids: list[int]) -> None:
             return
 
-        return (await in_batches(self._database, selection, nothing))[0]
+        return (await in_batches(self._database, selection, nothing, destroys=destroys))[0]
 
     async def counts(self, selection: Selection) -> dict[TaskStatus, int]:
         """The tasks of a selection by state, whichever states it selects."""

@@ -21,7 +21,7 @@ from forager.settings import Settings
 from forager.tasks.store import tracking as store
 from forager.tasks.store.tracking import NewTask
 from forager.tasks.task import DEFAULT_PRIORITY
-from forager.tasks.tracking_request import ANY_TERMS, BadLine, RequestedTerms, TrackRequest
+from forager.tasks.tracking_request import ANY_TERMS, BadLine, BadRow, RequestedTerms, TrackRequest
 
 CHUNK = 5_000
 # seconds to wait for a chunk that is being read
@@ -137,7 +137,7 @@ class Tracking:
     def _refuse(self, bad: BadLine) -> None:
         self.tracked.bad += 1
         if len(self.tracked.first_bad) < SHOWN:
-            self.tracked.first_bad.append(bad)
+            self.tracked.first_bad.append(BadLine(bad.line, bad.reason, bad.text[:SHOWN_LENGTH]))
         if self.on_bad is not None:
             self.on_bad(bad)
 
@@ -172,7 +172,9 @@ async def track_found(
 
 
 def _bad(request: TrackRequest, reason: str | Hint) -> BadLine:
-    return BadLine(request.line, reason, request.url[:SHOWN_LENGTH])
+    if request.cells is None:
+        return BadLine(request.line, reason, request.url)
+    return BadRow(request.line, reason, request.url, request.cells)
 
 
 def _chunks(requests: Iterable[TrackRequest | BadLine]) -> Iterator[_Chunk]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from forager.amounts import checked_interval
 from forager.errors import InvalidInput
@@ -64,6 +66,8 @@ class TrackRequest:
     line: int
     url: str
     terms: RequestedTerms = ANY_TERMS
+    # all columns of a line of a CSV file
+    cells: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +77,10 @@ class BadLine:
     line: int
     reason: str | Hint
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow(BadLine):
+    """A rejected line of a CSV file with all its columns."""
+
+    cells: Mapping[str, Any]

@@ -340,8 +340,8 @@ async def _alarms(visit: WebVisit) -> list[Attention]:
 async def _bypassed_parsers(visit: WebVisit) -> list[Attention]:
     bypassed = await list_bypassed(visit.database)
     return [
-        Attention(f"Parser {parser} is bypassed: {reason}", "/parsers", True)
-        for parser, reason in bypassed[:SHOWN_ATTENTION]
+        Attention(f"Parser {each.parser} is bypassed: {each.reason}", "/parsers", True)
+        for each in bypassed[:SHOWN_ATTENTION]
     ]
 
 

@@ -130,9 +130,9 @@ def _show(found: Explanation) -> None:
         if task.last_attempt:
             say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
     _show_outcome(found)
-    say(f"now: {found.outlook.words}", "bold")
+    say(f"now: {found.outlook.message}", "bold")
     for check in found.outlook.checks:
-        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
+        say(f"  {check.name:<9} {check.answer.value:<8} {check.message}")
     if found.history:
         say("in the last crawls", "bold")
     for past in found.history:
@@ -161,14 +161,14 @@ async def explain(
 
 def _show_publication(page: PageVisibility) -> None:
     since = f" since {short_time(page.since)}" if page.since else ""
-    say(f"{page.words}{since}", STATE_STYLES[page.state] if page.state else "")
+    say(f"{page.message}{since}", STATE_STYLES[page.state] if page.state else "")
     if page.hint is not None:
         say(f"  {page.hint}")
 
 
 def _show_outcome(explanation: Explanation) -> None:
     reason = f" ({explanation.reason})" if explanation.reason else ""
-    say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
+    say(f"{explanation.verdict}{reason}: {explanation.message}", "bold")
     _show_publication(explanation.publication)
     if explanation.job_id:
         say(f"job {explanation.job_id}")

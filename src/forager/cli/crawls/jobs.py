@@ -22,8 +22,8 @@ def _show_work(answer: Any) -> None:
         for status, count in answer.counts.items()
     ]
     show_table("STATUS, JOBS>, WORK LEFT>, OLDEST", rows)
-    if words := answer.summary.words:
-        say(words)
+    if message := answer.summary.message:
+        say(message)
 
 
 def _show_job(answer: Any) -> None:

@@ -160,7 +160,7 @@ async def _wait(
     with services.steps("Crawled", len(jobs)) as steps:
 
         def show(ended: int, summary: JobsSummary) -> None:
-            steps.show(ended, what=f"Crawled ({summary.words})" if summary.words else "Crawled")
+            steps.show(ended, what=f"Crawled ({summary.message})" if summary.message else "Crawled")
 
         await wait_for_crawls(services.database, [job_id for _, job_id in jobs], show)
     return await crawl_results(services.database, jobs)

@@ -181,7 +181,8 @@ async def apply(
         preview = await _reread(services, name, version, domain)
         if not preview.corrected:
             return preview
-        show_rereading(preview)
+        if not services.as_json:
+            show_rereading(preview)
         confirm(f"Correct the history of {counted(preview.corrected, 'product')}?", yes=yes)
     return await _reread(services, name, version, domain, write=rewrite_history)
 

@@ -200,8 +200,7 @@ _EXTRACTION_COLUMNS: Columns = {
 _ATTEMPT_COLUMNS: Columns = {
     "WHEN": "finished_at",
     "STAGE": "stage",
-    # a result is withheld; only tasks are on hold
-    "OUTCOME": lambda each: "withheld" if each.outcome == "held" else each.outcome,
+    "OUTCOME": lambda each: each.outcome.replace("_", " "),
     "HTTP>": "http_status",
     "REASON": "error_message",
 }
@@ -253,7 +252,7 @@ OFFER_COLUMNS: Columns = {
     "ID>": "product_id",
     "SHOP": "domain",
     "PRICE>": lambda offer: money(offer.price, offer.currency),
-    "ABOVE LOWEST>": lambda offer: _change(offer.percent),
+    "VS LOWEST>": lambda offer: _change(offer.percent),
     "STOCK": lambda offer: _stock(offer.availability),
     "LAST SEEN": "last_seen_at",
     "NAME…": "name",

@@ -20,7 +20,7 @@ from forager.tasks.imports import FileFormat, read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking import Tracked
-from forager.tasks.tracking_request import BadLine, RequestedTerms, TrackRequest
+from forager.tasks.tracking_request import BadLine, BadRow, RequestedTerms, TrackRequest
 
 STDIN = "-"
 
@@ -118,7 +118,10 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _rejected_to(path: Path | None) -> Iterator[Callable[[BadLine], None] | None]:
-    """A function that writes each rejected line to a file, if one is given."""
+    """A function that writes each rejected line to a file, if one is given.
+
+    Lines of a CSV file keep all their columns, so that they can be corrected and imported again.
+    """
     if path is None:
         yield None
         return
@@ -128,8 +131,16 @@ def _rejected_to(path: Path | None) -> Iterator[Callable[[BadLine], None] | None
         raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
     with stream:
         writer = csv.writer(stream)
-        writer.writerow(("line", "reason", "text"))
-        yield lambda bad: writer.writerow((bad.line, bad.reason, bad.text))
+        columns: list[str] = []
+
+        def write(bad: BadLine) -> None:
+            cells = bad.cells if isinstance(bad, BadRow) else {}
+            if not columns:
+                columns.extend(cells)
+                writer.writerow((*columns, "line", "reason", "text"))
+            writer.writerow((*map(cells.get, columns), bad.line, bad.reason, bad.text))
+
+        yield write
 
 
 def _show(tracked: Tracked, *, as_json: bool, errors: Path | None, from_file: bool) -> None:

@@ -89,7 +89,7 @@ class Explanation:
     job_id: UUID | None
     verdict: str = NEVER_SEEN
     reason: str | None = None
-    words: str
+    message: str
     # whether readers find the page, since when, and why not
     publication: PageVisibility
     duplicate_of: str | None = None
@@ -153,9 +153,9 @@ async def explain(
     waits = await _waits(database, job)
     if record and job:
         facts["rendering"] = await _rendering(database, record, options)
-        facts["words"] = _message(record, job, waits)
+        facts["message"] = _message(record, job, waits)
     else:
-        facts["words"] = _why_never_seen(normalised, job, waits, is_tracked=task is not None)
+        facts["message"] = _why_never_seen(normalised, job, waits, is_tracked=task is not None)
     agent = agent_header(queue.settings, options.user_agent if options else None)
     return Explanation(
         url=url,

@@ -34,7 +34,7 @@ class RuleCheck:
 
     name: str
     answer: CheckAnswer
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Outlook:
     """All checks, in the order of a crawl; the strictest result decides."""
 
     answer: CheckAnswer
-    words: str
+    message: str
     checks: list[RuleCheck]
     # None: nothing is known of its host
     domain: str | None
@@ -74,9 +74,10 @@ def _of_files(url: NormalizedUrl, options: CrawlOptions) -> Outlook:
     place = options.folder or f"{options.repository} ({options.ref or 'HEAD'})"
     checks = [RuleCheck("files", CheckAnswer.YES, f"read from {place}"), _scope(url, options)]
     decisive = max(checks, key=lambda check: list(CheckAnswer).index(check.answer))
-    message = f"It would be read from {place}, if there is such a file."
-    words = message if decisive.answer is CheckAnswer.YES else _outlook_message(decisive)
-    return Outlook(decisive.answer, words, checks, None)
+    message = _outlook_message(decisive)
+    if decisive.answer is CheckAnswer.YES:
+        message = f"It would be read from {place}, if there is such a file."
+    return Outlook(decisive.answer, message, checks, None)
 
 
 def _outlook_message(check: RuleCheck) -> str:
@@ -84,11 +85,11 @@ def _outlook_message(check: RuleCheck) -> str:
         case CheckAnswer.YES:
             return "It would be fetched."
         case CheckAnswer.NO:
-            return f"It would not be fetched: {check.words}."
+            return f"It would not be fetched: {check.message}."
         case CheckAnswer.LATER:
-            return f"It would have to wait: {check.words}."
+            return f"It would have to wait: {check.message}."
         case CheckAnswer.UNKNOWN:
-            return f"It depends: {check.words}."
+            return f"It depends: {check.message}."
 
 
 def _address(url: NormalizedUrl, options: CrawlOptions | None, domain: Domain | None) -> RuleCheck:

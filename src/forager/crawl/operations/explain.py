@@ -36,7 +36,7 @@ class ExplainedStep(ResponseModel, row=explanation.RedirectStep, about={"url": "
 
 _ABOUT_FETCH_CHECK = {
     "answer": "Result of the check.",
-    "words": "The result of the check, in a sentence.",
+    "message": "The result of the check, in a sentence.",
 }
 
 
@@ -49,7 +49,7 @@ class FetchCheck(ResponseModel, row=outlook.RuleCheck, about=_ABOUT_FETCH_CHECK,
 class Outlook(
     ResponseModel,
     row=outlook.Outlook,
-    about={"words": "Whether the URL would be fetched now, in a sentence."},
+    about={"message": "Whether the URL would be fetched now, in a sentence."},
 ):
     """Whether a URL would be fetched now. Nothing is fetched to find out."""
 
@@ -98,7 +98,7 @@ class PageVisibility(
     """The publication state of a page in its source."""
 
     state: State | None = Field(description="Null: no generation lists the page.")
-    words: str = Field(
+    message: str = Field(
         description="Whether readers see the page, in a sentence.",
         examples=["not published: generation 2 is held back: it has no pages"],
     )
@@ -118,7 +118,7 @@ class Explanation(ResponseModel):
     job_id: UUID | None
     verdict: str = Field(description="Outcome in one word.")
     reason: str | None = Field(description="The reason of the outcome, in one word.")
-    words: str = Field(description="The outcome and its reason, in a sentence.")
+    message: str = Field(description="The outcome and its reason, in a sentence.")
     publication: PageVisibility = Field(description="Whether readers find the page.")
     duplicate_of: str | None = Field(description="The URL with the same content.")
     carried_over: CarriedPage | None = Field(

@@ -38,7 +38,7 @@ _ABOUT_JOB_EVENT = {
     "from_status": "State before the change; null for a new job.",
     "to_status": "State after the change.",
     "actor": "Who or what made the change.",
-    "reason": "Why the status changed, in words.",
+    "reason": "Why the status changed.",
     "at": "When the status changed.",
 }
 
@@ -171,7 +171,7 @@ class JobsSummary(ResponseModel, row=summary.JobsSummary):
     seconds_left: float | None = Field(
         description="Time until the known URLs are fetched at the present pace; null: unknown."
     )
-    words: str = Field(description="The summary as text; empty if no job is active.")
+    message: str = Field(description="The summary as text; empty if no job is active.")
 
 
 class PendingWork(ResponseModel):

@@ -136,7 +136,7 @@ async def list_jobs(
         for job in page.items
     ]
     active = await _summary(context)
-    return ListedJobs(items=items, next_cursor=page.next_cursor, summary=active.words)
+    return ListedJobs(items=items, next_cursor=page.next_cursor, summary=active.message)
 
 
 async def _summary(context: Context) -> summary.JobsSummary:

@@ -10,7 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Tuples
+from forager.db.rows import RowArrays, Rows
 from forager.parsers.pattern import GENERIC_NAME
 
 
@@ -31,6 +31,16 @@ class Rollout:
     def is_generic(self) -> bool:
         """Whether the generic extraction reads the pages of this parser."""
         return self.active_version == GENERIC_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Bypass:
+    """A parser that keeps breaking, and is not used for a while."""
+
+    parser: str
+    version: str
+    reason: str
+    until: datetime
 
 
 _FIRST = RowArrays(
@@ -62,10 +72,11 @@ async def note_bypass(connection: Connection, parser: str, reason: str, *, secon
     )
 
 
-async def select_bypassed(connection: Connection) -> list[tuple[str, str]]:
-    return await Tuples(connection).all(
+async def select_bypassed(connection: Connection) -> list[Bypass]:
+    return await Rows(connection, Bypass).all(
         """
-        SELECT parser, bypass_reason FROM parser_rollouts
+        SELECT parser, active_version AS version, bypass_reason AS reason, bypassed_until AS until
+          FROM parser_rollouts
          WHERE bypassed_until > now() ORDER BY parser
         """
     )
@@ -97,7 +108,7 @@ async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
 async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
     return await Rows(connection, Rollout).one(
         f"""
-        INSERT INTO parser_rollouts
+        INSERT INTO parser_rollouts AS r
                (parser, active_version, previous_version, canary_version, canary_share)
         VALUES (%s, %s, %s, %s, %s)
             ON CONFLICT (parser) DO UPDATE
@@ -105,6 +116,8 @@ async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
                previous_version = excluded.previous_version,
                canary_version = excluded.canary_version,
                canary_share = excluded.canary_share,
+               bypassed_until = CASE WHEN r.active_version = excluded.active_version
+                                     THEN r.bypassed_until END,
                updated_at = now()
         RETURNING {_COLUMNS}
         """,

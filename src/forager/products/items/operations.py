@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from forager.amounts import price_text
 from forager.operations.fields import FromFile
 from forager.operations.models import (
     Amount,
@@ -18,7 +20,7 @@ from forager.operations.models import (
     example,
     listed,
 )
-from forager.operations.operation import Context, Group
+from forager.operations.operation import Columns, Context, Group
 from forager.products.filters import Filters
 from forager.products.items import item as service
 from forager.products.items import own_prices, rates
@@ -48,6 +50,15 @@ Csv = Annotated[PlainText, Field(min_length=1, max_length=10_000_000), FromFile(
 _Brand = Annotated[_Named, Field(description="Only items with an offer of this brand.")]
 _Category = Annotated[_Named, Field(description="Only items with an offer of this category.")]
 _Domain = Annotated[_Named, Field(description="Only items with an offer of this domain.")]
+
+
+def _money(amount: str | None, currency: str | None) -> str:
+    return "" if amount is None else price_text(Decimal(amount), currency)
+
+
+def _per_unit(each: Any) -> str:
+    return f"{_money(each.unit_price, None)} / {each.unit}" if each.unit_price else ""
+
 
 _ABOUT_ITEM = {
     "item": "Key of the item.",
@@ -80,6 +91,18 @@ class ItemOffer(
 ):
     """One offer of an item."""
 
+    columns: ClassVar[Columns] = {
+        "ID>": "product_id",
+        "SHOP": "domain",
+        "PRICE>": lambda each: _money(each.price, each.currency),
+        "VS LOWEST>": lambda each: f"{each.percent:+.1f} %" if each.percent else "",
+        "PER UNIT>?": _per_unit,
+        "STOCK": "availability",
+        "MATCHED BY": "matched_by",
+        "LAST SEEN": "last_seen_at",
+        "NAME…": "name",
+    }
+
     compared_price: Amount | None = Field(description="Price in the currency of the comparison.")
     percent: float | None = Field(description="Percent above the lowest price.")
     unit_price: Amount | None = Field(description="Price per unit, if its name states a quantity.")
@@ -91,6 +114,12 @@ class LowestPrice(ResponseModel, row=service.LowestPrice, about={
     "recorded_at": "From this time on.",
 }):  # fmt: skip
     """A change of the lowest price of an item."""
+
+    columns: ClassVar[Columns] = {
+        "FROM": "recorded_at",
+        "LOWEST>": lambda each: _money(each.price, None) or "out of stock",
+        "SHOP": "shop",
+    }
 
 
 class ItemDetail(Item):
@@ -108,18 +137,14 @@ class ItemDetail(Item):
         )
 
 
-def _price(each: Any) -> str:
-    return "" if each.best_price is None else f"{each.currency} {each.best_price}"
-
-
 ITEM_COLUMNS = {
     "NAME…": "name",
     "SHOPS>": "shops",
     "AVAILABLE>": "available",
-    "BEST PRICE>": _price,
+    "BEST PRICE>": lambda each: _money(each.best_price, each.currency),
     "SHOP": "best_shop",
     "SPREAD %>": "spread",
-    "PER UNIT>": lambda each: f"{each.unit_price} / {each.unit}" if each.unit_price else "",
+    "PER UNIT>": _per_unit,
     "ITEM": "item",
 }
 

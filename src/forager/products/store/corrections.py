@@ -44,6 +44,8 @@ class ArchivedVisit:
     segment_offset: int
     segment_length: int
     read_at: datetime
+    # where the stored price was read
+    price_origin: str | None
 
     @property
     def ref(self) -> ArchiveRef:
@@ -93,7 +95,8 @@ async def select_visits(connection: Connection, product_ids: Sequence[int]) -> l
     return await Rows(connection, ArchivedVisit).all(
         """
         SELECT p.id AS product_id, e.segment, e.segment_offset, min(e.segment_length)
-               AS segment_length, min(e.created_at) AS read_at
+               AS segment_length, min(e.created_at) AS read_at,
+               max(e.evidence -> 'price' ->> 'origin') AS price_origin
           FROM products p
           JOIN extractions e ON e.task_id = p.crawl_task_id
          WHERE p.id = ANY(%s) AND e.role = 'active' AND e.segment IS NOT NULL

@@ -77,8 +77,12 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
     """The last attempts of a task, newest first."""
     return await Rows(connection, AttemptRecord).all(
         """
-        SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
-               proxy_id, worker_id, started_at, finished_at, duration_ms, size
+        SELECT stage, attempt,
+               CASE outcome WHEN 'held' THEN 'withheld' WHEN 'rested' THEN 'deferred'
+                            WHEN 'withdrawn' THEN 'canceled' WHEN 'lost' THEN 'worker_lost'
+                            ELSE outcome END AS outcome,
+               error_kind, error_message, http_status, final_url, proxy_id, worker_id,
+               started_at, finished_at, duration_ms, size
           FROM task_attempts
          WHERE task_id = %s
          ORDER BY id DESC

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from forager.amounts import counted
 from forager.errors import InvalidInput
 from forager.hints import Hint, Option
 from forager.operations.models import (
@@ -169,7 +170,11 @@ async def recrawl_one(context: Context, task_id: TaskId) -> TaskDetail:
 
 
 def _declare_hold(
-    name: str, hold: Callable[[Holds, Selection], Awaitable[holds.HoldChange]], many: str, one: str
+    name: str,
+    hold: Callable[[Holds, Selection], Awaitable[holds.HoldChange]],
+    many: str,
+    one: str,
+    done: str,
 ) -> None:
     async def hold_many(context: Context, choice: TaskChoice) -> HoldResult:
         chosen = choice.selection()
@@ -183,7 +188,8 @@ def _declare_hold(
     hold_many.__name__, hold_many.__doc__ = f"{name}_many", many
     hold_one.__name__, hold_one.__doc__ = f"{name}_one", one
     button = name.capitalize()
-    tasks.operation(name, f"POST /tasks/{name}", arguments=("ids",), button=button)(hold_many)
+    how = {"done": lambda found: f"{done} {holds.describe_holds(found)}", "button": button}
+    tasks.operation(name, f"POST /tasks/{name}", arguments=("ids",), **how)(hold_many)
     tasks.operation(name, f"POST /tasks/{{task_id}}/{name}", command=False)(hold_one)
 
 
@@ -192,18 +198,21 @@ _declare_hold(
     Holds.pause,
     "Pause all tasks, the tasks of a domain, or selected tasks. In-progress work is finished.",
     "Pause a task. In-progress work is finished.",
+    "Paused: tasks in progress are finished; due times, retries, products and prices are kept.",
 )
 _declare_hold(
     "stop",
     Holds.stop,
     "Pause, and cancel in-progress work.",
     "Pause a task, and cancel it if it is in progress.",
+    "Stopped: due times, retries, products and prices are kept.",
 )
 _declare_hold(
     "resume",
     Holds.resume,
     "End a hold on all tasks, on a domain, or on selected tasks; other holds stay.",
     "End the hold on a task; holds on its domain or on all tasks stay.",
+    "Resumed.",
 )
 
 
@@ -230,11 +239,17 @@ async def set_one(context: Context, task_id: TaskId, order: TaskTerms) -> TaskDe
     return await report(context, str(task_id))
 
 
+async def _question(context: Context, choice: TaskChoice) -> str:
+    number = counted(await tasks_of(context).count(choice.selection(), destroys=True), "task")
+    return f"Stop tracking {number}? Products, their history and the archive are kept."
+
+
 @tasks.operation(
     "remove",
     "POST /tasks/remove",
     arguments=("ids",),
     confirm=True,
+    preview=_question,
     done="tasks removed: {removed}",
 )
 async def remove_many(context: Context, choice: TaskChoice) -> RemovedTasks:

@@ -110,8 +110,7 @@ class TaskAttempt(ResponseModel, row=AttemptRecord, about=_ABOUT_TASK_ATTEMPT, t
 
     columns: ClassVar[Columns] = {
         "FINISHED": "finished_at", "STAGE": "stage",
-        # a result is withheld; only tasks are on hold
-        "OUTCOME": lambda each: "withheld" if each.outcome == "held" else each.outcome,
+        "OUTCOME": lambda each: each.outcome.replace("_", " "),
         "HTTP>": "http_status", "MS>": "duration_ms",
         "NOTE…": lambda each: each.error_message or each.final_url or "",
     }  # fmt: skip

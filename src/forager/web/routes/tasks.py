@@ -15,7 +15,7 @@ from forager.api.streams import response_file
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
 from forager.tasks.archived_page import visited_response
-from forager.tasks.holds import HoldChange, Holds
+from forager.tasks.holds import Holds, describe_holds
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
@@ -116,7 +116,7 @@ async def _move(visit: WebVisit, name: str, chosen: Selection) -> str:
             return _recrawled(await visit.tasks.recrawl(chosen))
         case "pause" | "stop" | "resume":
             hold, state = HOLDS[name]
-            return f"{state.capitalize()}. {_holds_text(await hold(visit.holds, chosen))}"
+            return f"{state.capitalize()}. {describe_holds(await hold(visit.holds, chosen))}"
         case "remove" if not chosen.is_everything:
             removed = await visit.tasks.remove(chosen)
             return f"{counted(removed, 'page')} no longer tracked."
@@ -147,19 +147,6 @@ def _recrawled(done: Recrawled) -> str:
     if done.under_way:
         parts.append(f"{done.under_way} already in progress")
     return f"{', '.join(parts)}."
-
-
-def _holds_text(change: HoldChange) -> str:
-    now = []
-    if change.withdrawn:
-        now.append(f"{counted(change.withdrawn, 'task')} canceled.")
-    if change.all_hold is not None:
-        now.append(f"All tasks are {change.all_hold}.")
-    if change.held_domains:
-        now.append(f"{counted(change.held_domains, 'domain')} on hold.")
-    if change.held_tasks:
-        now.append(f"{counted(change.held_tasks, 'task')} on hold.")
-    return " ".join(now) or "No tasks are on hold."
 
 
 def _is_silent(stats: TaskStats) -> bool:
