@@ -61,6 +61,10 @@ def test_a_price_on_request_is_a_state(words: str) -> None:
         '<div class="price"><del>€120.00</del> <ins>€90.00</ins></div>',
         '<p><span style="text-decoration: line-through">120,00 €</span> <b>90,00 €</b></p>',
         '<span class="was">€120.00</span><span class="deal">€90.00</span>',
+        # the list price in an element without a name
+        "<p><s>€120.00</s> <b class='price'>€90.00</b></p>",
+        "<b class='price'>€90.00</b> <del>€120.00</del>",
+        "<p>RRP: €120.00</p><p class='price'>€90.00</p>",
     ],
 )
 def test_a_visible_deal_wins_over_a_stated_price_that_is_struck_through(shown: str) -> None:
@@ -101,3 +105,21 @@ def test_a_dash_for_the_decimals_means_the_currency_of_the_country(
 def test_without_a_country_a_dash_names_no_currency() -> None:
     product = read('<div class="price">18 534:-</div>', language="en")
     assert (product.price, product.currency) == (Decimal(18534), None)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "<p>Delivery <span class='price'>€4.99</span></p>",
+        "<label>Extended warranty <span class='price'>€49.00</span></label>",
+        "<label>Add 3 year protection plan <span class='price'>€49.00</span></label>",
+    ],
+)
+def test_what_is_bought_with_a_product_is_not_its_price(other: str) -> None:
+    assert read(other, language="en").price is None
+    assert read(f"{other}<p class='price'>€300.00</p>", language="en").price == 300
+
+
+def test_a_text_beside_a_product_that_is_sold_out_is_not_its_price() -> None:
+    product = read("<p class='stock'>Sold out</p><p>Similar: Tin kettle €19.00</p>", language="en")
+    assert (product.price, product.availability) == (None, Availability.OUT_OF_STOCK)

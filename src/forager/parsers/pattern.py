@@ -94,7 +94,7 @@ def version_key(version: object) -> tuple[int, ...]:
 
 GENERIC_NAME = "generic"
 # incremented whenever the same page may be read differently
-GENERIC_VERSION = "8"
+GENERIC_VERSION = "9"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import orjson
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
 from forager.extract.product.currency import share_sign
+from forager.extract.product.merge import ANY_TEXT
 from forager.extract.product.places import LEARNED, STATING
 from forager.extract.product.product import FieldName, Product, to_plain
 from forager.parsers.model import ORIGIN as MODEL
@@ -45,8 +46,6 @@ from forager.products.validation.plausibility import (
 )
 
 # stored as metadata
-# an amount in a text that no element or data marks as the price
-WEAK_ORIGIN = "dom:text"
 _IDENTIFIERS = ("mpn", "product_id", "variant_id")
 # limits of an extraction; the page itself is in the archive
 KEPT_DESCRIPTION = 500
@@ -194,7 +193,7 @@ class ProductVisit:
 
 def is_weak(origin: str | None) -> bool:
     """Whether a price is from any text of the page, or was found by a model."""
-    return origin in (None, WEAK_ORIGIN) or str(origin).startswith(MODEL)
+    return origin in (None, ANY_TEXT) or str(origin).startswith(MODEL)
 
 
 def has_ambiguous_currency(product: Product) -> bool:

@@ -231,6 +231,8 @@ def _settle_availability(chosen: dict[FieldName, FieldClaim], facts: list[Fact])
 
 
 _UNSURE_PRICE = 0.5
+# of an amount in a text that no element or data marks as the price
+ANY_TEXT = "dom:text"
 
 
 def _doubt_price(chosen: dict[FieldName, FieldClaim]) -> None:
@@ -238,7 +240,8 @@ def _doubt_price(chosen: dict[FieldName, FieldClaim]) -> None:
     price, stock = chosen.get(FieldName.PRICE), chosen.get(FieldName.AVAILABILITY)
     if price is None or stock is None or stock.value not in GONE:
         return
-    if price.confidence < _UNSURE_PRICE and price.places == {"dom"}:
+    is_unsure = price.confidence < _UNSURE_PRICE or price.origin == ANY_TEXT
+    if is_unsure and price.places == {"dom"}:
         del chosen[FieldName.PRICE]
         for name in (FieldName.LIST_PRICE, FieldName.CURRENCY):
             claim = chosen.get(name)

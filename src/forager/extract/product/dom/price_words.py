@@ -53,7 +53,14 @@ OTHER_WORDS = re.compile(
     re.IGNORECASE,
 )
 # the same in a separate element
-OTHER_LABEL = re.compile(r"\W*(?:you save|sie sparen|approx(?:imately|\.)?)\W*", re.IGNORECASE)
+OTHER_LABEL = re.compile(
+    r"\W*(?:you save|sie sparen|approx(?:imately|\.)?"
+    # what is bought with the product
+    r"|(?:\w+\W+){0,3}(?:shipping|delivery|postage|versand(?:kosten)?|lieferung|livraison|spedizione"
+    r"|envío|doprava|verzending|frakt|warranty|garantie(?:verlängerung)?|protection(?: plan)?"
+    r"|insurance|gift[ -]?wrap(?:ping)?|installation|assembly)(?: (?:costs?|fees?|charges?))?)\W*",
+    re.IGNORECASE,
+)
 # after the amount: a price for a month, a share, a kilo or a number of instalments
 PER = re.compile(
     r"^\W{0,3}(?:/|per\b|pro\b|par\b|al\b|each month|a month|p/m|pm\b|monthly|mtl|x \d|\bkg\b"

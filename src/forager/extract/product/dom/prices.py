@@ -64,11 +64,12 @@ def price_facts(view: DomView, *, stated: Set[Decimal] = frozenset()) -> Iterato
     elsewhere are not the price.
     """
     found = _candidates(view)
-    is_deal = False
+    struck: Decimal | None = None
     in_place = any(c.score >= _IN_PLACE and not c.former for c in found)
     if stated:
-        is_deal = _is_struck(view, stated)
-        if is_deal and not any(_undercuts(c, stated) for c in found):
+        has_lower = any(_undercuts(c, stated) for c in found)
+        struck = _struck_price(view, stated, in_words=has_lower)
+        if struck is not None and not has_lower:
             found += _text_candidates(view)
     elif not in_place and (empty := _empty_place(view)) is not None:
         if _ON_REQUEST.search(empty):
@@ -76,7 +77,7 @@ def price_facts(view: DomView, *, stated: Set[Decimal] = frozenset()) -> Iterato
         return
     elif not in_place:
         found += _text_candidates(view)
-    yield from _facts(found, "deal" if is_deal else None)
+    yield from _facts(found, struck)
 
 
 _ON_REQUEST = re.compile(
@@ -112,8 +113,11 @@ def _undercuts(candidate: PriceCandidate, stated: Set[Decimal]) -> bool:
     return candidate.score >= _IN_PLACE and not candidate.former and candidate.amount < max(stated)
 
 
-def _is_struck(view: DomView, stated: Set[Decimal]) -> bool:
-    """Whether the product's own block shows a stated price struck through, or as a former one."""
+def _struck_price(view: DomView, stated: Set[Decimal], *, in_words: bool) -> Decimal | None:
+    """The stated price that the product's own block shows struck through, or as a former one.
+
+    `in_words`: also one that only the words before it call a former price.
+    """
     digits = {str(int(amount))[-3:] for amount in stated}
     for order, node, text in view.texts:
         near = view.start - _BEFORE <= order <= view.start + _AFTER
@@ -122,14 +126,18 @@ def _is_struck(view: DomView, stated: Set[Decimal]) -> bool:
         parent = node.parent or node
         around = view.surroundings.of(parent)
         named = FORMER_NAME.search((parent.attributes.get("class") or "").lower())
-        if (around.struck or named) and not (around.elsewhere or around.tile or around.remark):
-            amounts = {m.amount for m in money_in(text[:_MAX_TEXT], view.page.currency_hints)}
-            if amounts & stated:
-                return True
-    return False
+        if around.elsewhere or around.tile or around.remark:
+            continue
+        is_former = around.struck or bool(named)
+        if not (is_former or in_words):
+            continue
+        for money in money_in(text[:_MAX_TEXT], view.page.currency_hints):
+            if money.amount in stated and (is_former or FORMER_WORDS.search(text[: money.start])):
+                return money.amount
+    return None
 
 
-def _facts(found: list[PriceCandidate], label: str | None = None) -> Iterator[Fact]:
+def _facts(found: list[PriceCandidate], struck: Decimal | None) -> Iterator[Fact]:
     totals = _totals([c for c in found if not c.former])
     if not totals:
         # a "regular price" that nothing undercuts is the price
@@ -143,11 +151,14 @@ def _facts(found: list[PriceCandidate], label: str | None = None) -> Iterator[Fa
         # the "regular price" of everyone else, which is not struck through
         usual = [c for c in found if c.former and not c.struck and c.score >= best.score]
         best = max(usual, key=lambda c: c.score, default=best)
-    origin = f"dom:{label or _label(best)}"
+    origin = f"dom:{_label(best) if struck is None else 'deal'}"
     yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), origin)
     if best.currency:
-        origin = "dom:code" if best.has_code else "dom:price"
-        yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, origin)
+        written = "dom:code" if best.has_code else "dom:price"
+        yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, written)
+    if struck is not None and struck > best.amount and best.score >= _IN_PLACE:
+        # the element that shows it may have no name
+        yield Fact(FieldName.LIST_PRICE, struck, _confidence(best.score), origin)
     former = [c for c in found if c.former and c.amount > best.amount and c.score > -2]
     if former:
         before = max(former, key=lambda c: (c.score, -c.order))
@@ -297,7 +308,7 @@ def _text_before(node: LexborNode) -> str:
         beside = each.prev if each is not None else None
         while beside is not None:
             if text := " ".join(beside.text(separator=" ")[:200].split()):
-                if LOWEST.search(text):
+                if LOWEST.search(text) or OTHER_LABEL.fullmatch(text):
                     return text
                 return text[-40:] if len(text) < 60 and not _DIGIT.search(text) else ""
             beside = beside.prev
