@@ -6,8 +6,11 @@ What stands above the marker in each page is written by hand and kept.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import typer
@@ -105,27 +108,79 @@ def tables_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# values that cannot have a docstring
+# values that cannot have a docstring, and errors
 VALUES = {
     "ABSENT": "Returned by a parser for a field that the page does not have.",
     "Connection": "A connection of psycopg whose rows are tuples.",
+    # the docstrings of these are the messages of errors without another
+    "ForagerError": "An error of Forager, with a `message` and perhaps a `hint`.",
+    "GiveUp": "A handler raises it to fail its job: no retry would help.",
+    "InvalidInput": "An argument, a setting or a URL is not valid.",
+    "NotAllowed": "The state of a job, source or task does not permit the call.",
+    "NotFound": "There is no job, page, product or source with this ID or name.",
     "FINISHED": "The statuses of a job that has ended.",
     "Outcome": "What a handler returns: `Completed`, `Waiting` or `Stopped`.",
 }
 
 
+# methods that programs call; the others of these classes are used by Forager itself
+METHODS = {
+    "Forager": "crawl start_crawl wait report refresh explain search read diff sources publish"
+    " roll_back apply export check track products history offers changes events add_alert alerts"
+    " delete_alert run close",
+    "JobContext": "commit transaction save checkpoint",
+    "Queue": "enqueue enqueue_many get resolve list_jobs events counts pending_work pause resume"
+    " cancel retry prune",
+    "SiteParser": "text texts nodes attribute money amount currency_hints",
+    "Supervisor": "run stop",
+}
+
+
 def python_page() -> str:
-    """Every public name with the first sentence of its docstring."""
+    """Every public name with the first sentence of its docstring, and the methods of classes."""
     names = sorted(
         set(vars(forager)["__all__"]) - {"__version__"}, key=lambda name: (name.lower(), name)
     )
-    rows = [f"| `{name}` | {_cell(VALUES.get(name) or _first_paragraph(name))} |" for name in names]
-    return "\n".join(["| name | meaning |", "|---|---|", *rows]) + "\n"
+    rows = [f"| `{name}` | {_cell(VALUES.get(name) or _summary(name))} |" for name in names]
+    parts = ["\n".join(["| name | meaning |", "|---|---|", *rows])]
+    for name, methods in METHODS.items():
+        described = [_method(name, method) for method in methods.split()]
+        parts += [f"## `{name}`", _described(getattr(forager, name))]
+        parts += ["\n".join(["| method | meaning |", "|---|---|", *described])]
+    return "\n\n".join(parts) + "\n"
 
 
-def _first_paragraph(name: str) -> str:
-    text = inspect.getdoc(getattr(forager, name))
-    assert text, f"forager.{name} has no docstring"
+def _summary(name: str) -> str:
+    return _first_paragraph(getattr(forager, name))
+
+
+def _described(value: type) -> str:
+    """A docstring as markdown: what is indented is code."""
+    text = inspect.getdoc(value) or ""
+    return re.sub(
+        r"(?m)^    .*(?:\n+    .*)*", lambda code: f"```python\n{dedent(code[0])}\n```", text
+    )
+
+
+def _method(owner: str, name: str) -> str:
+    method = getattr(getattr(forager, owner), name)
+    if isinstance(method, property):
+        return f"| `{name}` | {_cell(_first_paragraph(method))} |"
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    bare = [_without_type(each) for each in parameters]
+    shown = str(inspect.Signature(bare))
+    return f"| `{name}{shown}` | {_cell(_first_paragraph(method))} |"
+
+
+def _without_type(parameter: inspect.Parameter) -> inspect.Parameter:
+    default = parameter.default
+    shown = default.value if isinstance(default, Enum) else default
+    return parameter.replace(annotation=inspect.Parameter.empty, default=shown)
+
+
+def _first_paragraph(value: object) -> str:
+    text = inspect.getdoc(value)
+    assert text, f"{value} has no docstring"
     return text.partition("\n\n")[0]
 
 

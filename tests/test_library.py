@@ -70,6 +70,17 @@ def test_forager_says_what_it_offers() -> None:
         forager.close  # type: ignore[attr-defined]  # noqa: B018
 
 
+def test_everything_that_is_offered_says_what_it_promises() -> None:
+    """What is returned or raised is described in the reference, made of these texts."""
+    for name in forager.__all__:
+        value = getattr(forager, name)
+        if inspect.isclass(value):
+            members = [each for each in vars(value) if not each.startswith("_")]
+            called = [each for each in members if inspect.isroutine(getattr(value, each))]
+            undescribed = [each for each in called if not inspect.getdoc(getattr(value, each))]
+            assert not undescribed, f"methods of {name}"
+
+
 def test_every_option_of_a_crawl_can_be_given() -> None:
     # given by position, and made by Forager itself
     ours = {"urls", "sealed", "granted_pages", "granted_on", "spent_before"}

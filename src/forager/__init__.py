@@ -11,7 +11,8 @@ __version__ = "0.1.0"
 # the public names, by module; everything else in the package is private
 _PUBLIC = {
     "forager.db.database": "Connection open_database",
-    "forager.errors": "ForagerError GiveUp InvalidInput",
+    "forager.documents.search.hit": "SectionKind",
+    "forager.errors": "ForagerError GiveUp InvalidInput NotAllowed NotFound",
     "forager.jobs.context": "JobContext",
     "forager.jobs.job": "NewJob",
     "forager.jobs.kinds": "Completed JobKind Outcome Stopped Waiting load_kinds register",
@@ -21,6 +22,7 @@ _PUBLIC = {
     "forager.library": "AsyncForager Forager open open_async",
     "forager.parsers.parser": "ABSENT Absent SiteParser",
     "forager.products.alerts.rules": "AlertKind NewAlert",
+    "forager.products.filters": "Filters PriceDirection PriceMeasure",
     "forager.settings": "load_settings",
     "forager.webhooks.signing": "InvalidSignature verify_signature",
 }

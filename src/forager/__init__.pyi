@@ -1,8 +1,11 @@
 from forager.db.database import Connection as Connection
 from forager.db.database import open_database as open_database
+from forager.documents.search.hit import SectionKind as SectionKind
 from forager.errors import ForagerError as ForagerError
 from forager.errors import GiveUp as GiveUp
 from forager.errors import InvalidInput as InvalidInput
+from forager.errors import NotAllowed as NotAllowed
+from forager.errors import NotFound as NotFound
 from forager.jobs.context import JobContext as JobContext
 from forager.jobs.job import NewJob as NewJob
 from forager.jobs.kinds import Completed as Completed
@@ -24,6 +27,9 @@ from forager.parsers.parser import Absent as Absent
 from forager.parsers.parser import SiteParser as SiteParser
 from forager.products.alerts.rules import AlertKind as AlertKind
 from forager.products.alerts.rules import NewAlert as NewAlert
+from forager.products.filters import Filters as Filters
+from forager.products.filters import PriceDirection as PriceDirection
+from forager.products.filters import PriceMeasure as PriceMeasure
 from forager.settings import load_settings as load_settings
 from forager.webhooks.signing import InvalidSignature as InvalidSignature
 from forager.webhooks.signing import verify_signature as verify_signature

@@ -156,7 +156,14 @@ def checks_in(*modules: ModuleType, topic: Topic | None = None) -> list[Check[..
 
 
 class Examination:
-    """Runs checks and collects their findings; `show` gets each of them at once."""
+    """Runs checks and collects their findings.
+
+    `show` gets each finding as soon as its check ends.
+
+        examination = Examination()
+        await examination.run(checks_in(machine), settings)
+        report = examination.report()
+    """
 
     def __init__(self, show: Callable[[Finding], None] = lambda _: None) -> None:
         self._show = show
@@ -164,10 +171,12 @@ class Examination:
         self.findings: dict[str, Finding] = {}
 
     def add(self, finding: Finding) -> None:
+        """Add a finding that no check of a registry has made."""
         self.findings[finding.check] = finding
         self._show(finding)
 
     async def run(self, checks: Iterable[Check[...]], *given: Any) -> None:
+        """Run checks in order; raises DatabaseUnavailable, which ends the run."""
         for each in checks:
             self.add(await each(*given))
 

@@ -25,8 +25,11 @@ Row = dict[str, Any]
 class RowSink(Protocol):
     """Writes rows in portions; `finish` completes the file."""
 
-    def write(self, rows: Sequence[Row]) -> None: ...
-    def finish(self) -> None: ...
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add rows; each has the columns of the file."""
+
+    def finish(self) -> None:
+        """Write what the format has at its end. The file stays open."""
 
 
 def open_sink(format_: str, file: BinaryIO, columns: Mapping[str, str]) -> RowSink:

@@ -49,7 +49,9 @@ class SegmentWriter(Protocol):
     """Writes one segment from its first byte to its last; it cannot be opened again."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the segment."""
+        ...
 
     @property
     def size(self) -> int:
@@ -65,11 +67,20 @@ class SegmentWriter(Protocol):
         """Write all of them or none, and return only when they outlive a power cut."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Release the file or the connection; what was appended stays."""
+        ...
 
 
 class Storage(Protocol):
-    """A place for segments."""
+    """A place for segments and files, which `open_storage` opens.
+
+    NotFound is raised for what is not there, and ArchiveError for a place that fails. Everything
+    that a call has written when it returns outlives a power cut.
+
+        storage = open_storage("s3://bucket/archive")
+        record = await storage.read(ArchiveRef(segment, offset, length))
+    """
 
     def open_segment(self, name: str) -> SegmentWriter:
         """Open a new segment. Nothing is written before the first append."""
@@ -83,7 +94,9 @@ class Storage(Protocol):
         """A whole file."""
         ...
 
-    async def size(self, segment: str) -> int: ...
+    async def size(self, segment: str) -> int:
+        """The size of a segment in bytes."""
+        ...
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
         """Write a whole segment, which appears only when it is complete.

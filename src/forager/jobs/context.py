@@ -25,7 +25,15 @@ MEMORY_SHARE = 1 / 8
 
 
 class JobContext:
-    """One run of one job. Everything a handler writes goes through `commit`."""
+    """One run of one job. Everything a handler writes goes through `commit`.
+
+    A commit is all or nothing, and raises LeaseLost when the job now belongs to another worker:
+    let the error pass, because nothing of this run is stored any more.
+
+        async with context.commit() as connection:
+            await connection.execute("INSERT INTO lengths VALUES (%s)", (len(word),))
+            await context.save(connection, processed=1, pending=9, data={"last": word})
+    """
 
     def __init__(
         self,

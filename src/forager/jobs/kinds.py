@@ -63,6 +63,10 @@ class JobKind:
     begins, and no other process needs to. `host` is where the work of a payload is done: if that
     host is tied to a region, only workers of the region claim the job. `own_process`: whether each
     job gets its own process, because `run` may block; by default for kinds of other packages.
+
+    GiveUp in `run` fails the job; any other exception spends a retry.
+
+        MEASURE = register(JobKind("measure", measure, check_words))
     """
 
     name: str
@@ -74,6 +78,7 @@ class JobKind:
 
     @property
     def runs_alone(self) -> bool:
+        """Whether each job of this kind gets its own process."""
         if self.own_process is None:
             return self.run.__module__.partition(".")[0] != "forager"
         return self.own_process

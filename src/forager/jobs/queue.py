@@ -86,6 +86,7 @@ class Queue:
         return [each.job for each in enqueued if each.created]
 
     async def get(self, job_id: UUID) -> Job:
+        """A job by its ID."""
         return await self._database.run(_existing, job_id)
 
     async def active_owners(self, owners: Sequence[str]) -> set[str]:

@@ -53,7 +53,16 @@ SETTLE_INTERVAL = 1.0
 
 
 class Supervisor:
-    """Runs jobs until it is stopped. With `only`, it runs only that job."""
+    """Runs jobs until it is stopped. With `only`, it runs only that job.
+
+    When it stops, its jobs go back to the queue with all that they have committed.
+
+        supervisor = Supervisor(database, settings)
+        running = asyncio.create_task(supervisor.run())
+        ...
+        supervisor.stop()
+        await running
+    """
 
     def __init__(
         self,
@@ -98,6 +107,7 @@ class Supervisor:
         self._wake.set()
 
     async def run(self) -> None:
+        """Run jobs until `stop` is called. Outages of the database are waited for."""
         services = job_services(self._database, self._settings)
         identity = identify("jobs", process_name())
         async with run_services(self._database, self._settings, identity, services):

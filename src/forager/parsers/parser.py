@@ -76,7 +76,15 @@ class SiteParser:
     extraction: `price`, `list_price`, `currency`, `availability`, `rating`, `review_count`,
     `brand`, `category`, `sku`, `gtin`, `mpn`, `product_id`, `variant_id`, `images`, `variants`,
     `description`, `product_name`.
-    None leaves a field to the generic extraction; ABSENT says that there is none.
+    None leaves a field to the generic extraction; ABSENT says that there is none. An exception in
+    a method is recorded as a problem of its field, and the generic extraction supplies the value.
+
+        class LampShop(SiteParser):
+            name = "lampshop"
+            patterns = ("https://lamps.example.org/p/*",)
+
+            def price(self) -> Decimal | None:
+                return self.amount("#price .now")
     """
 
     name: ClassVar[str]
@@ -98,6 +106,7 @@ class SiteParser:
 
     @classmethod
     def facts(cls, page: ProductPage) -> tuple[Fact, ...]:
+        """The values that the parser read, without its problems."""
         return cls.read(page).facts
 
     @classmethod
@@ -166,9 +175,11 @@ class SiteParser:
                 yield text
 
     def text(self, *selectors: str) -> str | None:
+        """The text of the first element that has one."""
         return next(self.texts(*selectors), None)
 
     def attribute(self, selector: str, name: str) -> str | None:
+        """The first value of an attribute that is not empty."""
         values = (node.attributes.get(name) for node in self.nodes(selector))
         return next((value.strip() for value in values if value and value.strip()), None)
 
@@ -181,6 +192,7 @@ class SiteParser:
         return None
 
     def amount(self, *selectors: str) -> Decimal | None:
+        """The first amount without its currency, as `money` finds it."""
         found = self.money(*selectors)
         return found.amount if found else None
 

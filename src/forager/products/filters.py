@@ -29,11 +29,15 @@ class ProductOrder(StrEnum):
 
 
 class PriceDirection(StrEnum):
+    """Whether prices that fell or those that rose are listed."""
+
     DROPS = "drops"
     RISES = "rises"
 
 
 class PriceMeasure(StrEnum):
+    """What price changes are ordered by: their share of the price, or their amount."""
+
     PERCENT = "percent"
     AMOUNT = "amount"
 

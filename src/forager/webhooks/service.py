@@ -94,7 +94,14 @@ class Issued:
 
 
 class Webhooks:
-    """All operations on webhooks."""
+    """All operations on webhooks.
+
+    NotFound is raised for an unknown ID, InvalidInput for a value that cannot work, AlreadyThere
+    for a second webhook of the same URL, and SecretsUnavailable without a key for secrets.
+
+        webhooks = Webhooks(database, Vault(settings))
+        issued = await webhooks.add(NewWebhook("https://example.org/hook", domain="example.org"))
+    """
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database

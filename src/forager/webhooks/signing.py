@@ -41,6 +41,8 @@ def verify_signature(
 
     `body` is what was received, byte for byte, before anything has parsed it. A header may hold
     several signatures `v1`; one that fits is enough.
+
+        verify_signature(secret, request.headers["Forager-Signature"], await request.body())
     """
     timestamp, signatures = _parse(header)
     expected = _digest(secret, body, timestamp).encode()

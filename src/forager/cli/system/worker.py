@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 class WorkerPart(Protocol):
     """A part of a worker that runs until it is stopped."""
 
-    def stop(self) -> None: ...
-    async def run(self) -> None: ...
+    def stop(self) -> None:
+        """Ask it to end; `run` returns when its work is given back."""
+
+    async def run(self) -> None:
+        """Work until `stop` is called."""
 
 
 def worker(

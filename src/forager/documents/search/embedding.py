@@ -41,9 +41,13 @@ class Embedder(Protocol):
     """A model; vectors of two names cannot be compared."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The model and its version; vectors are stored under it."""
+        ...
 
-    async def embed(self, texts: Sequence[str]) -> list[Vector]: ...
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector for each text, all of the same length; raises EmbeddingFailed."""
+        ...
 
 
 class StaticModel:

@@ -24,6 +24,8 @@ UNEMBEDDED = "Meaning is not indexed yet"
 
 
 class SectionKind(StrEnum):
+    """Which sections a search finds: definitions, or indexes and tables of contents."""
+
     DEFINITION = names.DEFINITION
     LISTING = names.LISTING
 

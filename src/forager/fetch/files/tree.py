@@ -45,7 +45,8 @@ class FileTree(Protocol):
     def read(self, path: str, limit: int) -> FileContent:
         """Raise GiveUp if the file is gone, or larger than `limit`."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the file or folder; nothing of the tree can be read afterwards."""
 
 
 def content_type(path: str) -> str | None:

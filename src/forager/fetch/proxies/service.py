@@ -87,7 +87,14 @@ def _columns(changes: ProxyChanges) -> dict[str, Any]:
 
 
 class Proxies:
-    """All operations on proxies."""
+    """All operations on proxies.
+
+    NotFound is raised for an unknown ID, InvalidInput for credentials that no proxy can take, and
+    NotPermitted for an address that the guard refuses.
+
+        proxies = Proxies(database, Vault(settings))
+        added = await proxies.add(ProxySpec.parse("http://user:secret@proxy.example.org:3128"))
+    """
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database

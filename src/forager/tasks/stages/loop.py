@@ -33,6 +33,8 @@ log = get_logger("tasks")
 
 
 class StageResult(Protocol):
+    """What a stage has found out about a task, until it is committed."""
+
     @property
     def task(self) -> LeasedTask: ...
 
