@@ -72,7 +72,7 @@ def test_forager_says_what_it_offers() -> None:
 
 def test_everything_that_is_offered_says_what_it_promises() -> None:
     """What is returned or raised is described in the reference, made of these texts."""
-    for name in forager.__all__:
+    for name in vars(forager)["__all__"]:
         value = getattr(forager, name)
         if inspect.isclass(value):
             members = [each for each in vars(value) if not each.startswith("_")]
