@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.product.product import Product, ProductImage
+from forager.products.json_columns import problems_json, unconfirmed_values
 from forager.products.validation.fields import (
     FieldViolation,
     UnconfirmedValue,
@@ -19,7 +20,6 @@ from forager.products.validation.fields import (
     is_turned_away,
 )
 from forager.products.validation.plausibility import Offer, OfferCheck, Past, Standing, check_offer
-from forager.products.visit import problems_json, unconfirmed_values
 from products.product_shop import LAMP
 
 HUGE = Decimal("1e1000000")

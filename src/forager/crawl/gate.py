@@ -23,8 +23,8 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize, SystemResolver
 from forager.fetch.files.address import RepositoryAddress
 from forager.fetch.files.caches import open_cache, temporary_cache
+from forager.fetch.files.folder import open_folder
 from forager.fetch.files.gate import FileGate
-from forager.fetch.files.opening import open_folder
 from forager.fetch.files.repository import open_repository
 from forager.fetch.files.tree import FileTree
 from forager.fetch.guard import GuardPolicy

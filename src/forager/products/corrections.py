@@ -19,6 +19,7 @@ from forager.db.database import Connection
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
 from forager.index.kind import PRODUCTS, enqueue_rows
+from forager.products.json_columns import problems_json, unconfirmed_values
 from forager.products.price_history import percent
 from forager.products.store import corrections as store
 from forager.products.store.corrections import (
@@ -31,13 +32,7 @@ from forager.products.store.corrections import (
 )
 from forager.products.validation.identity import Identity, identity_of, is_from_url, is_same_product
 from forager.products.validation.plausibility import Offer, Past
-from forager.products.visit import (
-    ParsedPage,
-    ProductVisit,
-    problems_json,
-    unconfirmed_values,
-    visit_of,
-)
+from forager.products.visit import ParsedPage, ProductVisit, visit_of
 
 __all__ = ["ArchivedVisit", "CorrectedProduct", "select_products", "select_visits"]
 

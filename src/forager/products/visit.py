@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from enum import StrEnum
 from typing import Any
-
-import orjson
 
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
 from forager.extract.product.currency import share_sign
 from forager.extract.product.merge import ANY_TEXT
 from forager.extract.product.places import LEARNED, STATING
-from forager.extract.product.product import FieldName, Product, to_plain
+from forager.extract.product.product import FieldName, Product
 from forager.parsers.model import ORIGIN as MODEL
 from forager.parsers.reading import Parsed
 from forager.products.content import (
@@ -28,15 +25,17 @@ from forager.products.content import (
     text,
     variants_of,
 )
+from forager.products.json_columns import (
+    KEPT_LIST,
+    evidence_json,
+    fields_json,
+    problems_json,
+    to_json,
+    unconfirmed_values,
+)
 from forager.products.store.products import NewExtraction
 from forager.products.store.writes import KeptFields, KnownProduct, ProductRow
-from forager.products.validation.fields import (
-    Checked,
-    FieldViolation,
-    Severity,
-    UnconfirmedValue,
-    check,
-)
+from forager.products.validation.fields import Checked, FieldViolation, Severity, check
 from forager.products.validation.plausibility import (
     Offer,
     OfferCheck,
@@ -47,11 +46,6 @@ from forager.products.validation.plausibility import (
 
 # stored as metadata
 _IDENTIFIERS = ("mpn", "product_id", "variant_id")
-# limits of an extraction; the page itself is in the archive
-KEPT_DESCRIPTION = 500
-KEPT_LIST = 20
-KEPT_JSON = 8_000
-_ORIGIN_LENGTH = 200
 _ERROR_LENGTH = 2_000
 _URL_LENGTH = 20_000
 _NAME_LENGTH = 100
@@ -274,7 +268,7 @@ def row_of(visit: ProductVisit) -> ProductRow:
         content_hash=content_hash(content),
         evidence=visit.evidence,
         problems=problems_json(visit.problems),
-        metadata=_json(_metadata(page, product)),
+        metadata=to_json(_metadata(page, product)),
         parser=parser,
         version=version,
         language=page.language,
@@ -303,7 +297,7 @@ def extraction_of(visit: ProductVisit, product_id: int | None) -> NewExtraction:
         role=page.role,
         outcome=visit.outcome.value,
         confidence=page.product.confidence if page.product is not None else None,
-        fields=_stored_json(_read_fields(product)),
+        fields=fields_json(product),
         evidence=visit.evidence,
         problems=problems_json((*visit.problems, *_fallback_problems(page))),
         error_message=visit.reason,
@@ -311,92 +305,6 @@ def extraction_of(visit: ProductVisit, product_id: int | None) -> NewExtraction:
         segment_offset=ref.offset if ref else None,
         segment_length=ref.length if ref else None,
     )
-
-
-def evidence_json(product: Product) -> str:
-    """Confidence and origin by field."""
-    known = {
-        name.value: {
-            "confidence": round(float(said.confidence), 3),
-            "origin": line(said.origin, _ORIGIN_LENGTH),
-            **({} if said.place is None else {"place": line(said.place, _ORIGIN_LENGTH) or ""}),
-        }
-        for name in FieldName
-        if (said := product.evidence.get(name)) is not None
-    }
-    return _json(known)
-
-
-def _read_fields(product: Product) -> dict[str, Any]:
-    """The fields as they were read, shortened."""
-    shown = replace(
-        product,
-        description=text(product.description, KEPT_DESCRIPTION),
-        price=_printable(product.price),
-        list_price=_printable(product.list_price),
-        rating=_printable(product.rating),
-        images=product.images[:KEPT_LIST],
-        variants=tuple(
-            replace(variant, price=_printable(variant.price))
-            for variant in product.variants[:KEPT_LIST]
-        ),
-        category=product.category[:KEPT_LIST],
-        evidence={},
-    )
-    plain = to_plain(shown)
-    del plain["confidence"]
-    return plain
-
-
-def _printable(value: Decimal | None) -> Decimal | None:
-    """An amount that can be written out; 1E+1000000 cannot."""
-    if not isinstance(value, Decimal) or not value.is_finite():
-        return None
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    return value if len(digits) <= 40 and -20 <= exponent <= 40 else None
-
-
-def _stored_json(plain: dict[str, Any]) -> str:
-    """JSON of the fields; what PostgreSQL rejects is cleaned."""
-    try:
-        text = _json(plain)
-    except TypeError:  # a lone surrogate, an integer beyond all bounds
-        return _json(_storable(plain))
-    clean = len(text) <= KEPT_JSON and "\\u0000" not in text
-    return text if clean else _json(_storable(plain))
-
-
-def _storable(value: Any) -> Any:
-    """Plain data that PostgreSQL accepts, with shortened texts."""
-    if isinstance(value, str):
-        return text(value, KEPT_DESCRIPTION * 4) or ""
-    if isinstance(value, Mapping):
-        return {name: _storable(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_storable(item) for item in value]
-    if isinstance(value, int) and abs(value) > 2**53:
-        return str(value)[:100] if abs(value) < 10**100 else None
-    return value
-
-
-# --- problems, as products keep them --------------------------------------------------------------
-
-
-def problems_json(problems: Iterable[FieldViolation]) -> str:
-    return _json([_plain_problem(problem) for problem in problems])
-
-
-def _plain_problem(problem: FieldViolation) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "field": problem.field,
-        "rule": problem.rule,
-        "message": problem.message,
-        "severity": problem.severity.value,
-    }
-    if problem.unconfirmed is not None:
-        plain["held"] = {"value": problem.unconfirmed.value, "page": problem.unconfirmed.page}
-    return plain
 
 
 def past_of(known: KnownProduct) -> Past:
@@ -409,22 +317,5 @@ def past_of(known: KnownProduct) -> Past:
     )
 
 
-_SEPARATE_FIELDS = ("availability", "variants")
-
-
-def unconfirmed_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, UnconfirmedValue]:
-    """Values that wait for confirmation, by field; a doubtful currency is held with its price."""
-    unconfirmed: dict[str, UnconfirmedValue] = {}
-    for problem in problems:
-        if "held" in problem:
-            field = problem["field"] if problem["field"] in _SEPARATE_FIELDS else "price"
-            unconfirmed[field] = UnconfirmedValue(problem["held"]["value"], problem["held"]["page"])
-    return unconfirmed
-
-
 def has_unconfirmed(problems: Iterable[FieldViolation]) -> bool:
     return any(problem.unconfirmed is not None for problem in problems)
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()

@@ -25,6 +25,7 @@ from forager.products.change import (
     separate_changes,
     variant_events,
 )
+from forager.products.json_columns import unconfirmed_values
 from forager.products.redirects import Redirected, follow_redirects, record_redirects
 from forager.products.store import prices
 from forager.products.store import products as extractions
@@ -43,7 +44,6 @@ from forager.products.visit import (
     has_ambiguous_currency,
     past_of,
     row_of,
-    unconfirmed_values,
     visit_of,
 )
 from forager.settings import Settings

@@ -1,8 +1,8 @@
-"""Domain alarms: results are held when a whole domain suddenly responds with the wrong pages.
+"""Domain alarms: results are withheld when a whole domain suddenly responds with the wrong pages.
 
 A domain raises an alarm when its known pages are suddenly gone, when it responds with challenges,
 or when different products get the same name. The alarm ends when the domain recovers, or when an
-operator accepts or discards the held results.
+operator accepts or discards the withheld results.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _BLOCK_SECONDS, _LONGEST_BLOCK = 60.0, 6 * 3600.0
 
 
 class Decision(StrEnum):
-    """An operator's decision about held results."""
+    """An operator's decision about withheld results."""
 
     ACCEPT = "accept"
     DISCARD = "discard"
 
 
 async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Count the outcomes of visits, raise and end alarms; results under an alarm become held."""
+    """Count the outcomes of visits, raise and end alarms; results under an alarm are withheld."""
     by_domain: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         if _shows_health(attempt):
@@ -196,7 +196,7 @@ async def hold_same_pages(
     by_domain: dict[int, list[ReadName]] = defaultdict(list)
     for each in names:
         by_domain[each.task.domain_id].append(each)
-    held: dict[int, WithheldResult] = {}
+    withheld: dict[int, WithheldResult] = {}
     accepted: list[int] = []
     create = [each.task.domain_id for each in names if each.task.id in known.renamed]
     for before in await store.lock_health(connection, sorted(by_domain), create=create):
@@ -215,12 +215,12 @@ async def hold_same_pages(
             elif id_ in known.renamed and (doubted or replaced) and not after.accepted:
                 is_failed = replaced is not None and replaced.is_unstable and not doubted
                 outcome = TaskOutcome.FAILED if is_failed else TaskOutcome.WITHHELD
-                held[id_] = outcome, Cause(ErrorKind.VALIDATION, each.reason)
+                withheld[id_] = outcome, Cause(ErrorKind.VALIDATION, each.reason)
         if after != before:
             await _change(connection, before, after)
     if accepted:
         await give_up_products(connection, sorted(set(accepted)))
-    return held
+    return withheld
 
 
 async def accept_replacement(database: Database, which: str) -> Replacement:
@@ -244,7 +244,7 @@ async def list_alarms(database: Database) -> list[DomainAlarm]:
 
 
 async def decide_alarm(database: Database, host: str, decision: Decision) -> int:
-    """Accept or discard the held results of a domain; returns the number of tasks."""
+    """Accept or discard the withheld results of a domain; returns the number of tasks."""
     async with database.transaction() as connection:
         alarm = await _alarm_of(connection, host)
         [health] = await store.lock_health(connection, [alarm.domain_id], create=[])
@@ -256,7 +256,7 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
             # until the domain recovers
             after = replace(health, alarm=None, accepted=True)
         else:
-            # the next visits confirm nothing: a page that is still the same must be held again
+            # the next visits confirm nothing: a page that is still the same must be withheld again
             await store.discard_withheld(connection, health.domain_id)
             await delete_replacements_of_domain(connection, health.domain_id)
             same = min(1, health.same_in_a_row)

@@ -150,16 +150,13 @@ class DomainAccount:
             self._sent += 1
         self._users[terms] += 1
         self.in_use += 1
-        if self.in_use > self.peak:
-            self.peak = self.in_use
+        self.peak = max(self.peak, self.in_use)
         self.last_used = now
         return Slot(self, now, terms)
 
     def _lanes(self, proxy_id: int | None) -> list[RequestLane]:
         """The lanes of a request; a delay that is long enough for a pair needs no second lane."""
-        if proxy_id is None:
-            return [self._lane]
-        if not self.per_proxy_only and self.delay >= self.pair_delay:
+        if proxy_id is None or (self.delay >= self.pair_delay and not self.per_proxy_only):
             return [self._lane]
         pair = self._pairs.setdefault(proxy_id, RequestLane())
         return [pair] if self.per_proxy_only or self.delay == 0 else [self._lane, pair]

@@ -1,17 +1,20 @@
-"""A folder of this machine."""
+"""A folder of this machine, or an archive in one."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import time
 from pathlib import Path
 
 from forager.errors import ErrorKind, GiveUp, error_text
+from forager.fetch.files.archive import open_archive
 from forager.fetch.files.tree import (
     MAX_DEPTH,
     MAX_FILES,
     FileContent,
+    FileTree,
     content_version,
     too_large,
     too_many,
@@ -113,3 +116,21 @@ def _version(status: os.stat_result) -> str | None:
     if time.time() - newest / 1e9 < resolution:
         return None
     return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}"
+
+
+async def open_folder(path: Path) -> FileTree:
+    """A folder or an archive. Raise GiveUp if it cannot be read."""
+    return await asyncio.to_thread(_open, path)
+
+
+def _open(path: Path) -> FileTree:
+    try:
+        return Folder(path) if path.is_dir() else _archive(path)
+    except OSError as error:
+        raise GiveUp(error_text(error), kind=ErrorKind.NOT_ALLOWED) from None
+
+
+def _archive(path: Path) -> FileTree:
+    if not path.is_file():
+        raise GiveUp(f"{path} is neither a folder nor a file", kind=ErrorKind.NOT_ALLOWED)
+    return open_archive(path)

@@ -15,10 +15,10 @@ from forager.extract.product.price import plain
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS, enqueue_rows
 from forager.products.change import ProductChange
+from forager.products.json_columns import unconfirmed_values
 from forager.products.lookup import find_product
 from forager.products.store import withheld as store
 from forager.products.store.withheld import WithheldPrice
-from forager.products.visit import unconfirmed_values
 
 
 async def record_withheld(connection: Connection, changes: Iterable[ProductChange]) -> None:
