@@ -15,6 +15,8 @@ from chaos.world import Hit, World
 # a fault that does not apply, such as resuming when nothing is paused, is replaced by another
 OTHERS = 20
 LAST_WAIT = 90.0
+POLL_INTERVAL = 0.2
+ATTEMPTS = round(LAST_WAIT / POLL_INTERVAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,14 @@ class Monkey:
 
     async def _break_something(self, world: World, kinds: Sequence[Fault]) -> None:
         weights = [fault.weight for fault in kinds]
-        for _ in range(OTHERS):
+        for _ in range(ATTEMPTS if self._in_order else OTHERS):
             [fault] = world.chance.choices(kinds, weights)
             hit = await fault.run(world)
             if hit is not None:
                 self._note(fault, hit)
                 return
+            # without another kind, wait: a killed process that still restarts cannot be frozen
+            await asyncio.sleep(POLL_INTERVAL if self._in_order else 0)
 
     def _note(self, fault: Fault, hit: Hit) -> None:
         self.done.append(Done(fault.kind, hit.what, datetime.now(UTC), hit.jobs))

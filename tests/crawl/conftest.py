@@ -21,8 +21,8 @@ def pytest_asyncio_loop_factories(
     return {"uvloop": uvloop.new_event_loop}
 
 
-@pytest.fixture(scope="module")
-def module_sandboxes() -> Iterator[KeptSandboxes]:
+@pytest.fixture(scope="session")
+def shared_sandboxes() -> Iterator[KeptSandboxes]:
     kept = KeptSandboxes()
     yield kept
     kept.close()
@@ -30,20 +30,20 @@ def module_sandboxes() -> Iterator[KeptSandboxes]:
 
 @pytest.fixture(autouse=True)
 def kept_sandboxes(
-    request: pytest.FixtureRequest, module_sandboxes: KeptSandboxes
+    request: pytest.FixtureRequest, shared_sandboxes: KeptSandboxes
 ) -> Iterator[None]:
-    """Tests of a module share extraction processes, unless they are about those."""
+    """Tests share extraction processes, unless they are about those."""
     if "own_sandboxes" in request.fixturenames:
         yield
         return
-    with module_sandboxes.used():
+    with shared_sandboxes.used():
         yield
 
 
 @pytest.fixture
-def own_sandboxes(module_sandboxes: KeptSandboxes) -> None:
+def own_sandboxes(shared_sandboxes: KeptSandboxes) -> None:
     """This test starts and ends its own extraction processes, and there are no others."""
-    module_sandboxes.close()
+    shared_sandboxes.close()
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ async def ask(crawls: Crawls, site: Site) -> UUID:
     )
 
 
-@pytest.mark.long
+@pytest.mark.timeout(400)
 async def test_killed_runners(crawls: Crawls, slow_site: Site) -> None:
     undisturbed, hits = await crawl_undisturbed(crawls, slow_site)
     disturbance = Disturbance(crawls, slow_site, seed=1)
@@ -180,7 +180,7 @@ async def test_killed_runners(crawls: Crawls, slow_site: Site) -> None:
     assert disturbance.kills >= 5
 
 
-@pytest.mark.long
+@pytest.mark.timeout(400)
 async def test_killed_workers(crawls: Crawls, slow_site: Site) -> None:
     undisturbed, hits = await crawl_undisturbed(crawls, slow_site)
     disturbance = Disturbance(crawls, slow_site, seed=2)
@@ -206,7 +206,7 @@ async def recover(crawls: Crawls) -> None:
     await watchdog.run_once()
 
 
-@pytest.mark.long
+@pytest.mark.timeout(400)
 async def test_killed_database(slow_site: Site, tmp_path: Path, settings: Settings) -> None:
     home = tmp_path / "own"
     with join_server(home) as use:

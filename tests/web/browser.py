@@ -21,9 +21,9 @@ from playwright.async_api import (
     expect,
 )
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 MISSING = (
-    "NO BROWSER, SO THE DASHBOARD IS NOT TESTED: install Debian's `chromium`, run"
+    "NO BROWSER, SO THE DASHBOARD IS NOT TESTED: install Debian's `chromium-headless-shell`, run"
     " `playwright install chromium`, or name one in FORAGER_TEST_BROWSER"
 )
 DESKTOP, PHONE = 1280, 390

@@ -57,7 +57,8 @@ async def test_a_row_that_comes_above_moves_nothing(tab: Tab, queue: Queue) -> N
     await tab.page.evaluate(SELECT, row)
     before = await tab.page.evaluate(PLACE, row)
     new = (await queue.enqueue(NewJob(kind="selftest", source_id="new.example"))).job
-    await tab.page.locator(f"#j-{new.id}").wait_for(state="attached")
+    await tab.page.get_by_role("button", name="1 new").wait_for()
+    assert await tab.page.locator(f"#j-{new.id}").count() == 0
     # the browser puts the page back in its next frame
     await tab.page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
     assert await tab.page.evaluate("() => document.activeElement.id") == f"c-{jobs[10].id}"
