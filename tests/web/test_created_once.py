@@ -38,7 +38,7 @@ async def test_reloads_create_no_second_webhook_and_no_second_key(
 
 async def test_the_proxy_form_keeps_no_password(tab: Tab, database: Database) -> None:
     await tab.go("/proxies")
-    await tab.page.locator("form [name=url]").fill("http://operator@proxy.example:3128")
+    await tab.page.locator("form [name=urls]").fill("http://operator@proxy.example:3128")
     password = tab.page.locator("form [name=password]")
     await expect(password).to_have_attribute("type", "password")
     await password.fill(PASSWORD)

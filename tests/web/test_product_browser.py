@@ -112,13 +112,13 @@ async def test_no_page_of_the_catalog_complains_or_is_wider_than_the_screen(
 async def test_an_error_of_a_form_is_shown_in_the_form_with_its_input(
     tab: Tab, catalog: Catalog
 ) -> None:
-    await tab.go("/proxies")
-    form = tab.page.locator("form[action='/proxies']")
-    await form.locator("[name=url]").fill("ftp://proxy.example:1")
+    await tab.go("/track")
+    form = tab.page.locator("form[action='/track']")
+    await form.locator("[name=urls]").fill("ftp://shop.example/lamp")
     for _ in range(2):
-        await form.get_by_role("button", name="Add").click()
+        await form.get_by_role("button", name="Track").click()
         await expect(form.get_by_role("alert")).to_have_count(1)
-    await expect(form.locator("[name=url]")).to_have_value("ftp://proxy.example:1")
+    await expect(form.locator("[name=urls]")).to_have_value("ftp://shop.example/lamp")
     await expect(tab.page.locator("#notices .notice")).to_have_count(0)
     tab.complaints.clear()  # the browser reports the status of the response
 
