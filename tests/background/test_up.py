@@ -114,7 +114,7 @@ async def kill_api(process: subprocess.Popen[bytes], home: Path) -> None:
 async def test_a_frozen_api_does_not_keep_the_worker_from_ending(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FORAGER_SHUTDOWN_GRACE", "8")
+    monkeypatch.setenv("FORAGER_SHUTDOWN_GRACE", "1")
     with up() as process:
         await address_of(home)
         api = api_process(process)
