@@ -38,7 +38,9 @@ class LetterFilter:
             if not 0 < letter_id <= MAX_ID:
                 raise no_such_letter(letter_id)
 
-    async def parameters(self, connection: Connection, *, destroys: bool = False) -> store.Wanted:
+    async def parameters(
+        self, connection: Connection, *, destroys: bool = False
+    ) -> store.Conditions:
         select = domains_below if destroys else domains_of
         domain_ids = None if self.domain is None else await select(connection, self.domain)
         return {"ids": self.ids, "cause": self.cause, "domain_ids": domain_ids}

@@ -37,9 +37,9 @@ PAGES = (ContentKind.HTML, ContentKind.XHTML)
 BATCH_BYTES = 16 * 1024 * 1024
 # of fetched and uncommitted pages; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
-# held tasks per download: most of them wait for their hosts
+# leased tasks per download: most of them wait for their hosts
 LEASED_PER_DOWNLOAD = 16
-# held tasks per download that do not wait for their hosts
+# leased tasks per download that do not wait for their hosts
 BEGUN_PER_DOWNLOAD = 6
 # downloads that end at nearly the same time share one claim
 CLAIM_INTERVAL = 0.02
