@@ -104,5 +104,5 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
     meant = await database.run(wanted.parameters, destroys=resolution == "dropped")
     return await in_chunks(
-        database, store.resolve, wanted=meant, resolution=resolution, limit=CHUNK
+        database, store.resolve, conditions=meant, resolution=resolution, limit=CHUNK
     )
