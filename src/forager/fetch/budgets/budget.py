@@ -63,7 +63,8 @@ class _Host:
 class Budgets:
     """Grants a slot for every request of a process, which sends at most `at_once` at a time.
 
-    Requests are made through a `BudgetView`, which has the options of one crawl.
+    The rate of a host is shared through the database by all processes: no two of them get the same
+    slot. Requests are made through a `BudgetView`, which has the options of one crawl.
     """
 
     def __init__(self, database: Database, *, holder: UUID, at_once: int = MOST_AT_ONCE) -> None:

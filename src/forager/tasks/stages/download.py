@@ -55,6 +55,12 @@ DATABASE_DELAY = 1.0
 
 
 class Downloader(StageLoop[Download]):
+    """Claims queued tasks, fetches their pages, and commits the responses in batches.
+
+    A task is claimed only if its host has a slot soon. Until a batch is committed, its tasks stay
+    leased, and another worker takes them over if this one dies.
+    """
+
     batch_size = 100
     batch_seconds = 0.5
     batch_bytes = BATCH_BYTES
