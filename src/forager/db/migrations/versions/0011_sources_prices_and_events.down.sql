@@ -14,6 +14,8 @@ ALTER TABLE generations DROP COLUMN embedded_at;
 ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until;
 
 -- products ----------------------------------------------------------------------------------------
+DROP VIEW price_index;
+DROP VIEW price_changes;
 DROP VIEW daily_prices;
 DROP VIEW items;
 DROP VIEW product_items;
