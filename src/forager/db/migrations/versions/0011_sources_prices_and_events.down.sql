@@ -8,6 +8,7 @@ DROP TABLE host_minutes;
 -- crawl -------------------------------------------------------------------------------------------
 
 -- documents ---------------------------------------------------------------------------------------
+ALTER TABLE sources DROP COLUMN markdown_way, DROP COLUMN markdown_checked_at;
 ALTER TABLE generations DROP COLUMN embedded_at;
 
 -- tasks -------------------------------------------------------------------------------------------

@@ -43,6 +43,13 @@ COMMENT ON COLUMN domains.traffic_delay IS
 -- crawl -------------------------------------------------------------------------------------------
 
 -- documents ---------------------------------------------------------------------------------------
+ALTER TABLE sources
+    ADD COLUMN markdown_way text,
+    ADD COLUMN markdown_checked_at timestamptz;
+COMMENT ON COLUMN sources.markdown_way IS
+    'How the site offers its pages as markdown (`link`, `accept`, `address`, `llms.txt`, `llms-full.txt`), or `none`; NULL: not known yet.';
+COMMENT ON COLUMN sources.markdown_checked_at IS 'When that was found out.';
+
 ALTER TABLE generations ADD COLUMN embedded_at timestamptz;
 COMMENT ON COLUMN generations.embedded_at IS 'When all its sections had vectors, so that it can be searched by meaning; NULL: not yet.';
 
