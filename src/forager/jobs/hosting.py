@@ -20,6 +20,7 @@ from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner, log
 from forager.jobs.shared import SharedServices
+from forager.logs import kept_lines
 from forager.processes.control import Assign, Blame, Continue, Drop, Finished, Order, Progress, Stop
 from forager.processes.lease_monitor import LeaseMonitor, end_process_group
 from forager.settings import Settings
@@ -87,6 +88,10 @@ class JobHost:
         """One run of one job, from its first query to its last commit."""
         CURRENT_JOB.set(order.job)
         structlog.contextvars.bind_contextvars(job=order.job)
+        with kept_lines(order.job):
+            await self._run_leased(order, run)
+
+    async def _run_leased(self, order: Assign, run: _HostedRun) -> None:
         lease = Lease(UUID(order.job), order.lease, self._worker_id)
         kind = _load_kind(order.kind, self._settings)
         if isinstance(kind, str):
