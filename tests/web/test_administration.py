@@ -36,6 +36,12 @@ async def test_the_doctor_shows_its_findings(visitor: Visitor) -> None:
     assert "`" not in page.text
 
 
+async def test_an_audit_leads_to_its_findings(visitor: Visitor) -> None:
+    done = await visitor.act("/audit", headers={"HX-Request": "true"})
+    assert done.headers["HX-Redirect"] == "/audit"
+    assert "Findings" in (await visitor.get("/audit")).text
+
+
 async def test_a_source_is_checked_against_its_archive(visitor: Visitor, crawls: Crawls) -> None:
     await crawls.crawl({"a": "alpha"})
     assert f"/sources/{SOURCE}/check" in (await visitor.get(f"/sources/{SOURCE}")).text

@@ -92,7 +92,8 @@ async def show_audit(visit: ReaderVisit) -> WebPage:
 @action(router, "/audit")
 async def run_audit(visit: OperatorVisit, form: Submitted) -> Done:
     found = await visit.audit()
-    return Done(f"Audit finished: {counted(len(found.findings), 'finding')}.", to="/audit")
+    text = f"Audit finished: {counted(len(found.findings), 'finding')}."
+    return Done(text, to="/audit", leaves=True)
 
 
 @page(router, "/doctor")
