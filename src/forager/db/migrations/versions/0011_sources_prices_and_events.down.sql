@@ -11,7 +11,7 @@ DROP TABLE host_minutes;
 ALTER TABLE generations DROP COLUMN embedded_at;
 
 -- tasks -------------------------------------------------------------------------------------------
-ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until;
+ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until, DROP COLUMN moved_to;
 
 -- products ----------------------------------------------------------------------------------------
 DROP VIEW price_index;
