@@ -9,6 +9,7 @@ from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.products.filters import Filters
 from forager.products.items.item import (
+    IndexPoint,
     Item,
     item_numbers,
     link_offers,
@@ -18,7 +19,6 @@ from forager.products.items.item import (
     suggest_links,
     unlink_offer,
 )
-from forager.products.items.store import IndexPoint
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, WebPage, action, cached, new_router, page
 from forager.web.visit import OperatorVisit, ReaderVisit, WebVisit
