@@ -39,7 +39,7 @@ def open_sink(format_: str, file: BinaryIO, columns: Mapping[str, str]) -> RowSi
     return CsvRows(file, columns) if format_ == "csv" else ParquetRows(file, columns)
 
 
-class Gathered(io.BytesIO):
+class DrainableFile(io.BytesIO):
     """A file in memory that is emptied while it is written."""
 
     def take(self) -> bytes:
@@ -54,7 +54,7 @@ async def file_parts(
     format_: str, columns: Mapping[str, str], portions: AsyncIterator[Sequence[Row]]
 ) -> AsyncIterator[bytes]:
     """The bytes of a file of rows, a portion at a time; the first comes at once."""
-    gathered = Gathered()
+    gathered = DrainableFile()
     sink = open_sink(format_, gathered, columns)
     async for rows in portions:
         sink.write(rows)
