@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from importlib import import_module
 from typing import Any, BinaryIO, Protocol
 
 import orjson
 
-from forager.amounts import amount_text
+from forager.amounts import amount_text, time_text
 from forager.errors import InvalidInput
 
 # a row group of Parquet is in memory until it is written
@@ -137,7 +137,7 @@ def _cell(value: object) -> str:
     if isinstance(value, Decimal):
         return amount_text(value)
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return time_text(value)
     return str(value)
 
 

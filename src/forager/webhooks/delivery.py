@@ -22,6 +22,7 @@ from uuid import UUID
 
 import orjson
 
+from forager.amounts import time_text
 from forager.backoff import backoff
 from forager.db.database import Database
 from forager.errors import error_text
@@ -247,7 +248,7 @@ async def send_test(database: Database, settings: Settings, webhook_id: int) -> 
     content = {
         "id": None,
         "kind": TEST_KIND,
-        "occurred_at": _shown(datetime.now(UTC)),
+        "occurred_at": time_text(datetime.now(UTC)),
         "domain": None,
         "source": None,
         "product": None,
@@ -300,16 +301,12 @@ def message_content(event: EventContent) -> dict[str, Any]:
     return {
         "id": event.id,
         "kind": event.kind,
-        "occurred_at": _shown(event.occurred_at),
+        "occurred_at": time_text(event.occurred_at),
         "domain": event.domain,
         "source": event.source_id,
         "product": None if event.product_id is None else product,
         "data": event.payload,
     }
-
-
-def _shown(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> None:
