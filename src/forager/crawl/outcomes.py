@@ -30,6 +30,7 @@ SLOW_DOWN_RETRIES = 10
 # pages with less text than this are alike without being copies
 LEAST_CONTENT = 100
 MAX_DETAIL = 500
+AS_MARKDOWN = "not modified; its version was read as markdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class OutcomeRules:
             entry=entry,
             outcome=Outcome.UNCHANGED,
             reason="not_modified",
+            detail=AS_MARKDOWN if previous.is_markdown else None,
             http_status=response.status,
             duration_ms=int(response.timing.total * 1000),
             content_hash=previous.content_hash,

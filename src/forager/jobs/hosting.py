@@ -20,6 +20,7 @@ from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner, log
 from forager.jobs.shared import SharedServices
+from forager.logs import kept_lines
 from forager.processes.control import (
     BlameJob,
     CancelJob,
@@ -96,6 +97,10 @@ class JobHost:
         """One run of one job, from its first query to its last commit."""
         CURRENT_JOB.set(command.job)
         structlog.contextvars.bind_contextvars(job=command.job)
+        with kept_lines(command.job):
+            await self._run_leased(command, run)
+
+    async def _run_leased(self, command: RunJob, run: _HostedRun) -> None:
         lease = Lease(UUID(command.job), command.lease, self._worker_id)
         kind = _load_kind(command.kind, self._settings)
         if isinstance(kind, str):

@@ -172,5 +172,10 @@ async def product_stats(database: Database) -> Stats:
         )
 
 
+async def list_currencies(database: Database) -> list[str]:
+    """The currencies of prices, the most common first."""
+    return [currency for currency, _ in await database.run(counts.count_currencies)]
+
+
 def _pairs(shares: Sequence[ValueShare], column: str) -> list[tuple[str | None, int]]:
     return [(share.value, share.products) for share in shares if share.column == column]

@@ -12,7 +12,7 @@ gc.disable()  # until everything is imported, see `serve`
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -92,6 +92,8 @@ class Extractor:
             if self._documents
             else ExtractedPage(extract_page(*given), None)
         )
+        if reading.document is not None and (page := request.get("twin_of")) is not None:
+            reading = _twin(reading, request["url"], page)
         facts = reading.facts
         links = self._split_links(facts, request.get("links", ()))
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
@@ -197,6 +199,7 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "kind": facts.kind,
         "title": facts.title,
         "canonical": facts.canonical,
+        "markdown": facts.markdown,
         "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
         "language": facts.language,
         "noindex": facts.directives.noindex,
@@ -208,6 +211,13 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "sessions": links.sessions,
         "out_of_scope": links.outside,
     }
+
+
+def _twin(reading: ExtractedPage, url: str, page: dict[str, Any]) -> ExtractedPage:
+    from forager.extract.markdown.twin import TwinOf, as_page  # most sites have none
+
+    assert reading.document is not None
+    return replace(reading, document=as_page(reading.document, url, TwinOf(**page)))
 
 
 def _is_product_page(facts: PageFacts, body: bytes, headers: list[tuple[str, str]]) -> bool:

@@ -69,6 +69,19 @@ async def count_shares(connection: Connection) -> list[ValueShare]:
     )
 
 
+async def count_currencies(connection: Connection) -> list[tuple[str, int]]:
+    """The currencies of prices with their products, the most common first."""
+    return await Tuples(connection).all(
+        """
+        SELECT currency, count(*)
+          FROM products
+         WHERE currency IS NOT NULL AND price IS NOT NULL
+         GROUP BY currency
+         ORDER BY 2 DESC, 1
+        """
+    )
+
+
 async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:
     """The number of products that violate each rule."""
     return await Tuples(connection).all(
