@@ -29,7 +29,7 @@ from forager.extract.markdown.links import LinkStyle
 from forager.extract.text import collapse
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FOLDER
-from forager.row_files import CountingFile, Gathered
+from forager.row_files import CountingFile, DrainableFile
 
 AT_ONCE = 100
 # the directory at the end of a zip file is kept in memory
@@ -140,7 +140,7 @@ async def zip_parts(
             f" {export.generation.pages:,}",
             hint="Export JSON lines instead.",
         )
-    written, used = Gathered(), set[str]()
+    written, used = DrainableFile(), set[str]()
     file = cast("BinaryIO", CountingFile(written))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         async for page in exported_pages(database, export):
