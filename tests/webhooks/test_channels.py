@@ -88,6 +88,11 @@ async def test_a_workflow_without_a_template_is_a_channel(webhooks: Webhooks) ->
     assert (await webhooks.add(NewWebhook(WORKFLOW))).webhook.url.startswith("workflow")
 
 
+async def test_a_service_may_name_its_protocol_by_a_number(webhooks: Webhooks) -> None:
+    issued = await webhooks.add(NewWebhook("kodi://user:swordfish@a.example"))
+    assert issued.webhook.url.startswith("kodi://user:****@a.example")
+
+
 async def test_a_channel_stays_a_channel(webhooks: Webhooks, receiver: Receiver) -> None:
     issued = await webhooks.add(NewWebhook(channel(receiver)))
     with pytest.raises(InvalidInput, match="type of a webhook"):

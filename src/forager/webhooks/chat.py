@@ -128,7 +128,8 @@ def _plugin(url: str) -> Any:
     plugin = apprise.Apprise.instantiate(url, suppress_exceptions=True)
     if plugin is None:
         return None
-    schemes = {*_schemes(plugin.protocol), *_schemes(plugin.secure_protocol)}
+    kind = type(plugin)
+    schemes = {*_schemes(kind.protocol), *_schemes(kind.secure_protocol)}
     return None if schemes & _REFUSED or _names_a_file(plugin) else plugin
 
 
