@@ -26,7 +26,7 @@ from forager.fetch.budgets.waits import HostWait
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease
-from forager.jobs.kinds import Outcome, Waiting
+from forager.jobs.kinds import Outcome, Paused, Waiting
 
 INTERVAL = 2.0
 # beyond this many crawls, a row that says the same is written less often
@@ -66,7 +66,7 @@ class Activity:
 
     async def leave(self, outcome: Outcome) -> None:
         """Report why the job is put off, if it is."""
-        wait = HostWait(outcome.reason) if isinstance(outcome, Waiting) else None
+        wait = HostWait(outcome.reason) if isinstance(outcome, Waiting | Paused) else None
         await _write(self._context.database, [self._report(wait, 0.0)])
 
     def report(self, now: float, interval: float) -> ActivityReport | None:
