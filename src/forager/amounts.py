@@ -66,6 +66,18 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
+def duration_text(seconds: float) -> str:
+    """A length of time in its largest unit and the one below it: 4020 as 1 h 7 min."""
+    remaining, parts = round(seconds), []
+    for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        amount, remaining = divmod(remaining, length)
+        if amount:
+            parts.append(f"{amount} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
 def amount_text(value: Decimal) -> str:
     """An amount without the zeros that only its column adds: 49.90 of 49.9000, 5 of 5.0000."""
     text = f"{value:f}"

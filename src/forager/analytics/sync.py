@@ -18,6 +18,7 @@ from forager.analytics.engine import require_engine, rewrite_months
 from forager.analytics.lake import LakeState, lake_folder, read_state, sole_writer, write_state
 from forager.analytics.loading import ChangedMonth, load
 from forager.db.database import Database
+from forager.db.rows import select_now
 from forager.errors import NotAllowed
 from forager.services.service import Service
 from forager.settings import Settings
@@ -59,7 +60,7 @@ async def sync(
     with sole_writer(folder):
         state = await _opened(database, folder)
         since = max(BEGINNING, state.complete_until - OVERLAP)
-        until = await database.run(store.select_now)
+        until = await database.run(select_now)
         found = await _rewrite(database, folder, since, until, progress)
         months = [
             ChangedMonth(BY_NAME[dataset], name, month["rows"], month["changed"])

@@ -284,7 +284,7 @@ def _when(schedule: Schedule) -> str:
 
 
 async def apply_plan(
-    database: Database, settings: Settings, planned: Sequence[Planned]
+    database: Database, settings: Settings, planned: Sequence[Planned], *, actor: str = LOCAL.actor
 ) -> list[Applied]:
     """Do what was planned, in one transaction; applying again changes nothing."""
     todo = [each for each in planned if each.action is not SourceAction.KEEP]
@@ -295,7 +295,7 @@ async def apply_plan(
         )
         declared = [found[each.declared.source_id] for each in todo]
         queue = Queue(transaction, settings)
-        asked = await sources.enqueue_refreshes(queue, declared, actor=LOCAL.actor)
+        asked = await sources.enqueue_refreshes(queue, declared, actor=actor)
     return [
         Applied(each.declared.source_id, each.action, started.job.id, started.created)
         for each, started in zip(todo, asked, strict=True)

@@ -22,7 +22,9 @@ from forager.extract.metadata import (
     Refresh,
     canonical_of,
     collect_elements,
+    first_page,
     header_canonicals,
+    header_markdown,
     language_of,
     markdown_title,
     meta_robots,
@@ -52,6 +54,7 @@ class PageFacts:
     base_url: NormalizedUrl | None = None
     canonical: NormalizedUrl | None = None
     refresh: Refresh | None = None
+    markdown: NormalizedUrl | None = None  # where the page says it is as markdown
     directives: Directives = ALLOW_ALL
     outlinks: LinkSet = NO_LINKS
     needs_javascript: bool = False
@@ -114,9 +117,14 @@ def _header_facts(
             robots.append(value)
         elif lower == "link":
             links.append(value)
-    canonical = canonical_of(header_canonicals(links), LinkResolver(page)) if links else None
+    canonical, markdown = None, None
+    if links:
+        canonical = canonical_of(header_canonicals(links), LinkResolver(page))
+        markdown = first_page(header_markdown(links), LinkResolver(page))
     directives = header_directives(robots, agent) if robots else ALLOW_ALL
-    return PageFacts(page, kind, base_url=page, canonical=canonical, directives=directives)
+    return PageFacts(
+        page, kind, base_url=page, canonical=canonical, markdown=markdown, directives=directives
+    )
 
 
 # --- text -----------------------------------------------------------------------------------
@@ -172,6 +180,7 @@ def _read_html(
         base_url=resolver.base,
         canonical=canonical or facts.canonical,
         refresh=refresh_of(elements, resolver, facts.url),
+        markdown=first_page(elements.markdown, resolver) or facts.markdown,
         directives=facts.directives | meta_robots(elements, agent),
         outlinks=outlinks,
         needs_javascript=shell,

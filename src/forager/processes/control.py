@@ -125,8 +125,8 @@ class Unrenewed:
     """The last message: a lease was not renewed in time, so the process ends itself."""
 
 
-Order = Assign | Stop | Continue | Drop
-Message = Assignment | Order | Renewed | Tick | Progress | Finished | Blame | Unrenewed
+Command = Assign | Stop | Continue | Drop
+Message = Assignment | Command | Renewed | Tick | Progress | Finished | Blame | Unrenewed
 
 _TYPES = {
     t.__name__: t

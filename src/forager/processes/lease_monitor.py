@@ -24,9 +24,9 @@ from forager.processes.control import (
     Assign,
     Assignment,
     Blame,
+    Command,
     Drop,
     Message,
-    Order,
     Progress,
     Renewed,
     Stop,
@@ -76,8 +76,8 @@ class LeaseMonitor:
         self._incoming = self._outgoing = b""
         self._lock = threading.Lock()
         self._send_lock = threading.Lock()
-        self._early: list[Order] = []
-        self._forward: Callable[[Order], None] | None = None
+        self._early: list[Command] = []
+        self._forward: Callable[[Command], None] | None = None
         self._last_tick = float("inf")
         self._blamed: str | None = None
         if renewed_at is not None:
@@ -86,15 +86,15 @@ class LeaseMonitor:
     def start(self) -> None:
         threading.Thread(target=self._watch, name="lease monitor", daemon=True).start()
 
-    def attach(self, deliver: Callable[[Order], None]) -> None:
-        """Deliver orders on the running loop from now on, first those that came before.
+    def attach(self, deliver: Callable[[Command], None]) -> None:
+        """Deliver commands on the running loop from now on, first those that came before.
 
-        SIGTERM counts as an order to shut down: a service manager sends it to every process of a
+        SIGTERM counts as a command to shut down: a service manager sends it to every process of a
         service at once.
         """
         loop = asyncio.get_running_loop()
 
-        def forward(message: Order) -> None:
+        def forward(message: Command) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process leaves anyway
                 loop.call_soon_threadsafe(deliver, message)
 
@@ -215,7 +215,7 @@ class LeaseMonitor:
                 current = [job for job in message.jobs if job in self._deadlines]
             for job in current:
                 self.renewed(message.at, job)
-        elif isinstance(message, Order):
+        elif isinstance(message, Command):
             if isinstance(message, Assign):
                 self.renewed(message.renewed_at, message.job)
             self._pass_on(message)
@@ -225,7 +225,7 @@ class LeaseMonitor:
         self._orphan_deadline = local_time() + ORPHAN_LIMIT
         self._pass_on(Stop(StopCause.ORPHANED))
 
-    def _pass_on(self, message: Order) -> None:
+    def _pass_on(self, message: Command) -> None:
         with self._lock:
             if self._forward is None:
                 self._early.append(message)

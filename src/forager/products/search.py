@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from forager.db.cursor import check_limit
 from forager.db.database import Connection, Database
-from forager.db.text_search import CONFIGURATIONS, NEUTRAL
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL, quoted
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.index.engine import Found, IndexView, SearchEngine, answer
 from forager.index.kind import PRODUCTS, WINDOW, IndexMissing
-from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
+from forager.products.content import config_mark, gtin_mark, sku_mark
 from forager.products.filters import Filters, ListPlace, ProductOrder, decode_place, encode_place
 from forager.products.indexing import find_products
 from forager.products.product import ListedProduct

@@ -14,7 +14,7 @@ from uuid import UUID
 from cronsim import CronSim
 from markupsafe import Markup, escape
 
-from forager.amounts import price_text, size_text
+from forager.amounts import duration_text, price_text, size_text
 from forager.operations.models import interval_text
 from forager.web.navigation import linked
 
@@ -73,7 +73,7 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """4000 as 1 h 6 min: the largest unit and the one below it."""
+    """As `duration_text`, with milliseconds and tenths of a few seconds."""
     if seconds is None:
         return MISSING
     seconds = max(0.0, seconds)
@@ -81,14 +81,7 @@ def duration(seconds: float | None) -> str:
         return f"{max(1, round(1000 * seconds))} ms"
     if seconds < 10:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
-    left, parts = round(seconds), []
-    for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        amount, left = divmod(left, length)
-        if amount:
-            parts.append(f"{amount} {unit}")
-        elif parts:
-            break
-    return " ".join(parts[:2])
+    return duration_text(seconds)
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forager.db.database import Connection
-from forager.db.text_search import CONFIGURATIONS, primary
+from forager.db.text_search import CONFIGURATIONS
 from forager.documents.search import store
 from forager.documents.search.score import WeightedTerms, rarity
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import MatchMode, Query, TermKind, TsQuery, build, distance
 from forager.documents.versions import base_name, version_key, version_of
+from forager.extract.languages import primary_language
 
 _LANGUAGES = {config: language for language, config in CONFIGURATIONS.items()}
 _NAME_PARTS = re.compile(r"[^a-z0-9+]+")
@@ -160,7 +161,7 @@ def _terms(
         parts=[term.parts for term in query.terms],
         rarity=[rarity(count, total) for count in found],
         typed=query.typed,
-        language=primary(prefers) if prefers else _LANGUAGES.get(config, ""),
+        language=primary_language(prefers) if prefers else _LANGUAGES.get(config, ""),
         source_language=_LANGUAGES.get(config, ""),
     )
 

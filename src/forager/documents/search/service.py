@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
-from forager.db.text_search import primary
 from forager.documents.generation import Generation
 from forager.documents.publication import no_such_generation, no_such_source, publish_hint
 from forager.documents.search import store
@@ -42,6 +41,7 @@ from forager.documents.search.tsquery import MatchMode, Query, parse_query, sugg
 from forager.documents.store import generations
 from forager.documents.versions import select_versions
 from forager.errors import InvalidInput
+from forager.extract.languages import primary_language
 from forager.extract.text import storable
 from forager.index.engine import IndexView, SearchEngine, answer
 from forager.index.kind import SECTIONS, IndexMissing
@@ -274,7 +274,7 @@ def _checked(request: SearchRequest) -> SearchRequest:
     return replace(
         request,
         query=storable(request.query),
-        language=None if request.language is None else primary(storable(request.language)),
+        language=None if request.language is None else primary_language(storable(request.language)),
         source=None if request.source is None else storable(request.source),
         version=None if request.version is None else storable(request.version),
         path=f"/{path.lstrip('/')}" if path.strip("/") else None,

@@ -72,7 +72,7 @@ class _Text:
 
 def _leave_out(tokens: Tokens, lengths: list[int]) -> None:
     done = -1  # the end of the last dropped element
-    for index in tokens.judged:
+    for index in tokens.marked:
         if index > done and is_dropped(tokens, index):
             done = tokens.closing[index]
             lengths[index + 1 : done + 1] = [0] * (done - index)

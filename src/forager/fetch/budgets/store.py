@@ -22,7 +22,7 @@ from forager.fetch.budgets.domain_state import (
     LEAD,
     SLOW_NOW,
 )
-from forager.fetch.budgets.exchange import PAIR_DELAY, Given, GivenToPair, Wanted
+from forager.fetch.budgets.exchange import PAIR_DELAY, PairReservation, Reservation, SlotRequest
 
 RESERVE_AHEAD = 1.0
 """Slots are reserved for this many seconds at a time."""
@@ -60,13 +60,13 @@ class Exchanged:
     Domains that are missing are locked by another process, or deleted.
     """
 
-    given: Mapping[int, Given]
-    pairs: Mapping[int, Sequence[GivenToPair]]
+    given: Mapping[int, Reservation]
+    pairs: Mapping[int, Sequence[PairReservation]]
     clock: float
 
 
 async def exchange(
-    connection: Connection, holder: UUID, wanted: Sequence[Wanted], *, waits: bool = False
+    connection: Connection, holder: UUID, wanted: Sequence[SlotRequest], *, waits: bool = False
 ) -> Exchanged:
     """Report, renew and reserve for many domains in one round trip.
 
@@ -89,14 +89,14 @@ async def exchange(
             if limits_transactions(connection):
                 await connection.execute(_LIMIT, (str(FROZEN_MS),))
             await connection.execute(_LOCK if waits else _LOCK_FREE, values)
-            given = connection.cursor(row_factory=class_row(Given))
+            given = connection.cursor(row_factory=class_row(Reservation))
             await given.execute(_RESERVE, values)
-            pairs = connection.cursor(row_factory=class_row(GivenToPair))
+            pairs = connection.cursor(row_factory=class_row(PairReservation))
             if has_pairs:
                 await pairs.execute(_RESERVE_PAIRS, values)
         clock = Values(connection)
         said = await clock.first(_CLOCK)
-        by_domain: dict[int, list[GivenToPair]] = defaultdict(list)
+        by_domain: dict[int, list[PairReservation]] = defaultdict(list)
         for pair in await pairs.fetchall() if has_pairs else []:
             by_domain[pair.domain_id].append(pair)
         given_by_domain = {row.domain_id: row for row in await given.fetchall()}

@@ -106,7 +106,15 @@ def _checked(changes: DomainChanges) -> dict[str, Any]:
 
 
 class Domains:
-    """All operations on domains."""
+    """All operations on domains: their limits, holds and settings.
+
+    NotFound is raised for a name without a row, InvalidInput for a value that cannot work. A
+    subdomain without a row of its own has the settings of its parent domain:
+
+        domains = Domains(database)
+        await domains.set("shop.example.org", DomainChanges(delay=2.0))
+        domain = await domains.get("www.shop.example.org")
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

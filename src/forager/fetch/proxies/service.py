@@ -22,6 +22,7 @@ from forager.errors import (
     NotPermitted,
 )
 from forager.extract.hosts import parent_domains
+from forager.extract.text import storable_message
 from forager.fetch.domains.store import check_region
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import store
@@ -144,7 +145,7 @@ class Proxies:
         return await self._change(proxy_id, store.enable_proxy)
 
     async def disable(self, proxy_id: int, reason: str | None = None) -> ProxyRecord:
-        message = storable(reason or "disabled by hand")
+        message = storable_message(reason or "disabled by hand", MAX_REASON)
         return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, message))
 
     async def set(self, proxy_id: int, changes: ProxyChanges) -> ProxyRecord:
@@ -230,7 +231,7 @@ class ProxyPool:
     def failed(self, proxy_id: int, reason: str) -> None:
         """Count a failure of the proxy (RotateProxy); too many in a row disable it."""
         tally = self._tallies.setdefault(proxy_id, Tally())
-        tally.fail(storable(reason))
+        tally.fail(storable_message(reason, MAX_REASON))
         if tally.run > FAILURES_ALLOWED:
             self._urgent.set()
 
@@ -302,12 +303,6 @@ def decrypted_proxy(encrypted: EncryptedProxy, vault: Vault) -> PickedProxy:
     if encrypted.password is not None:
         spec = replace(spec, password=vault.decrypt(encrypted.password, _context(spec)))
     return PickedProxy(encrypted.id, spec, encrypted.allow_private)
-
-
-def storable(text: str) -> str:
-    """A reason that PostgreSQL accepts, cut to the length of a list entry."""
-    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
-    return clean.decode("utf-8")[:MAX_REASON]
 
 
 def _context(spec: ProxySpec) -> str:

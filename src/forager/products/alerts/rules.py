@@ -105,6 +105,12 @@ async def list_alerts(
     return page_of(found, limit, lambda rule: rule.id)
 
 
+async def show_alert(database: Database, rule_id: int) -> AlertRule:
+    """A rule by its ID; raises NotFound."""
+    async with database.connection() as connection:
+        return await _existing(connection, rule_id)
+
+
 async def change_alert(database: Database, rule_id: int, changes: Mapping[str, Any]) -> AlertRule:
     """Change the values of a rule; its products and its kind stay."""
     async with database.transaction() as connection:

@@ -12,7 +12,8 @@ from psycopg.rows import dict_row
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.products.content import gtin_mark, quoted, sku_mark
+from forager.db.text_search import quoted
+from forager.products.content import gtin_mark, sku_mark
 from forager.products.filters import Filters, ListPlace, ProductOrder
 from forager.products.product import ListedProduct
 

@@ -44,7 +44,7 @@ PER_PROCESS = 32
 # a domain has about one part in this many of them
 SHARES = 4
 # others leave a page this long to the worker that downloaded it and has it in memory
-LEFT_TO_OTHERS = 1.0
+DOWNLOADER_GRACE = 1.0
 GOOD = frozenset({"ok", "suspect"})
 
 
@@ -141,7 +141,7 @@ class ParseStage(StageLoop[ReadTask]):
                 limit=self._room() if limit is None else limit,
                 among=among,
                 besides=besides,
-                waited=LEFT_TO_OTHERS,
+                waited=DOWNLOADER_GRACE,
                 region=self._settings.region,
             )
         )

@@ -97,7 +97,7 @@ class TaskRecovery:
     async def _recover(
         self, workers: Sequence[Holder], reason: str, *, stale_after: float | None = None
     ) -> list[RecoveredTask]:
-        """Recover tasks in chunks, then delete the workers: every held task needs a known worker.
+        """Recover tasks in chunks, then delete the workers: every leased task needs a known worker.
 
         With `stale_after`, only workers whose heartbeats are still stale.
         """

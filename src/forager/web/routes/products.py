@@ -14,12 +14,15 @@ from starlette.responses import Response
 
 from forager.api.limits import Paging, RowId
 from forager.api.streams import MEDIA_TYPES, download, image_response
-from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.errors import InvalidInput, NotAllowed
 from forager.extract.product.product import Availability, FieldName
 from forager.products import service as products
-from forager.products.alerts import rules as alerts
-from forager.products.alerts.rules import AlertKind, NewAlert
-from forager.products.export import ProductExport, ProductsExportFormat, export_stream
+from forager.products.export import (
+    ExportContent,
+    ProductExport,
+    ProductsExportFormat,
+    export_stream,
+)
 from forager.products.filters import Filters, ProductOrder
 from forager.products.lookup import thumbnails
 from forager.products.offers import ShopOffer, compare_offers
@@ -80,8 +83,11 @@ async def export(visit: ReaderVisit) -> Response:
     kind = (
         ProductsExportFormat.JSONL if form.text("format") == "jsonl" else ProductsExportFormat.CSV
     )
-    parts = export_stream(visit.database, ProductExport(kind, filters_of(form)))
-    return await download(parts, f"products.{kind}", MEDIA_TYPES[kind])
+    content = next((c for c in ExportContent if c == form.text("content")), ExportContent.PRODUCTS)
+    days = form.number("days", least=1, most=3650) if content is ExportContent.CHANGES else None
+    since = None if days is None else datetime.now(UTC) - timedelta(days=days)
+    parts = export_stream(visit.database, ProductExport(kind, filters_of(form), content, since))
+    return await download(parts, f"{content}.{kind}", MEDIA_TYPES[kind])
 
 
 @page(router, "/products/{product_id}")
@@ -149,9 +155,9 @@ async def _found(visit: WebVisit, form: Form) -> tuple[ProductSearchPage, list[s
 
 def filters_of(form: Form) -> Filters:
     return Filters(
-        min_price=_amount(form, "min_price"),
-        max_price=_amount(form, "max_price"),
-        min_rating=_amount(form, "min_rating"),
+        min_price=amount_of(form, "min_price"),
+        max_price=amount_of(form, "max_price"),
+        min_rating=amount_of(form, "min_rating"),
         currency=form.optional("currency"),
         availability=tuple(form.texts("availability")),
         brand=form.optional("brand"),
@@ -162,7 +168,7 @@ def filters_of(form: Form) -> Filters:
     )
 
 
-def _amount(form: Form, name: str) -> Decimal | None:
+def amount_of(form: Form, name: str) -> Decimal | None:
     return None if form.amount(name, most=LARGEST_PRICE) is None else Decimal(form.text(name))
 
 
@@ -298,79 +304,3 @@ def _value(product: ProductRecord, name: FieldName) -> str | None:
             return number(value)
         case _:
             return str(value)
-
-
-ALERTS = 100
-RULE_KINDS = {
-    AlertKind.PRICE_BELOW: "Price falls below an amount",
-    AlertKind.PRICE_ABOVE: "Price rises above an amount",
-    AlertKind.PRICE_DROP: "Price drops by a percentage",
-    AlertKind.PRICE_RISE: "Price rises by a percentage",
-    AlertKind.NEW_LOW: "Lowest price in a number of days",
-    AlertKind.BACK_IN_STOCK: "Back in stock",
-    AlertKind.BEST_OFFER: "Best offer of the item changes",
-    AlertKind.UNDERCUT: "Price falls below the own price",
-}
-
-
-@page(router, "/alerts")
-async def list_alerts(visit: ReaderVisit) -> WebPage:
-    form = visit.asked
-    return await _alerts(visit, form, form.optional("cursor"))
-
-
-async def _alerts(
-    visit: WebVisit, given: Form, cursor: str | None = None, error: ForagerError | None = None
-) -> WebPage:
-    """The rules, and the form with its input."""
-    found = await alerts.list_alerts(visit.database, cursor=cursor, limit=ALERTS)
-    return WebPage(
-        "alerts.html",
-        rules=found,
-        given=given,
-        kinds=[(kind.value, label) for kind, label in RULE_KINDS.items()],
-        problem=error,
-    ).after(error)
-
-
-@action(router, "/alerts")
-async def add_alert(visit: OperatorVisit, form: Submitted) -> Done | WebPage:
-    try:
-        rule = await alerts.add_alert(visit.database, _new_alert(form))
-    except ForagerError as error:
-        return await _alerts(visit, form, error=error)
-    return Done(f"Alert added: {rule.condition}.", to="/alerts", leaves=True)
-
-
-@action(router, "/alerts/{rule_id}/delete")
-async def delete_alert(visit: OperatorVisit, form: Submitted, rule_id: RowId) -> Done:
-    await alerts.delete_alert(visit.database, rule_id)
-    return Done("Alert deleted.", to="/alerts")
-
-
-def _new_alert(form: Form) -> NewAlert:
-    """The rule of the form; values that its kind does not have are left out."""
-    kind = next((each for each in AlertKind if each == form.text("kind")), None)
-    if kind is None:
-        raise InvalidInput("choose a condition")
-    wanted = {
-        AlertKind.PRICE_BELOW: ("amount", "currency"),
-        AlertKind.PRICE_ABOVE: ("amount", "currency"),
-        AlertKind.PRICE_DROP: ("percent", "days", "currency"),
-        AlertKind.PRICE_RISE: ("percent", "days", "currency"),
-        AlertKind.NEW_LOW: ("days", "currency"),
-        AlertKind.BACK_IN_STOCK: (),
-        AlertKind.BEST_OFFER: ("currency",),
-        AlertKind.UNDERCUT: ("currency",),
-    }[kind]
-    return NewAlert(
-        kind,
-        percent=_amount(form, "percent") if "percent" in wanted else None,
-        amount=_amount(form, "amount") if "amount" in wanted else None,
-        days=form.number("days", least=1) if "days" in wanted else None,
-        currency=form.optional("currency") if "currency" in wanted else None,
-        product=form.optional("product"),
-        domain=form.optional("domain"),
-        brand=form.optional("brand"),
-        category=form.optional("category"),
-    )

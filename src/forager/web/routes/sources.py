@@ -75,7 +75,7 @@ async def apply_sources(visit: AdminVisit, form: Submitted) -> Done | WebPage:
             check_addresses(each.options(), visit.caller, visit.settings)
         plan = await plan_sources(visit.database, visit.settings, declared)
         if form.checked("apply"):
-            done = await apply_plan(visit.database, visit.settings, plan)
+            done = await apply_plan(visit.database, visit.settings, plan, actor=visit.caller.actor)
             return Done(f"{counted(len(done), 'source')} applied.", to="/sources", leaves=True)
     except ForagerError as error:
         problem = error
