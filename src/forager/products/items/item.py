@@ -39,7 +39,7 @@ from forager.products.store import prices
 from forager.products.store.lists import filtered
 from forager.products.store.prices import PriceEntry
 
-__all__ = ["ItemNumbers", "ItemSuggestion"]
+__all__ = ["IndexPoint", "ItemNumbers", "ItemSuggestion"]
 
 MAX_POINTS = 60
 # items in memory at a time
