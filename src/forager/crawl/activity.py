@@ -51,7 +51,7 @@ class ActivityReport:
     pace: float
     elapsed: float
     # memory of the runner; None: unknown
-    memory_mb: float | None = None
+    memory_mb: int | None = None
     # the last log lines as JSON; None: as before
     lines: str | None = None
 
@@ -95,7 +95,7 @@ class Activity:
             wait.seconds if wait else None,
             pace,
             self._state.seconds,
-            usage.memory_mb if (usage := read_usage(os.getpid())) else None,
+            round(usage.memory_mb) if (usage := read_usage(os.getpid())) else None,
             self._new_lines(),
         )
 
