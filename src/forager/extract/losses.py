@@ -122,7 +122,7 @@ def _rule(reason: str) -> str:
 
 
 def _plain(document: Document) -> str:
-    text = _TARGET.sub("]", f"{document.title}\n{document.markdown}")
+    text = _TARGET.sub("]", f"{document.title}\n{document.markdown}".replace("<br>", " "))
     return _ESCAPED.sub(r"\1", text)
 
 

@@ -104,6 +104,11 @@ _LEVELS = frozenset("123456")
 _DECLARING = frozenset({"div", "p", "header"})
 # Crystal, RDoc, pdoc, odoc, Haddock, HAProxy, Scribble
 _SIGNATURES = name_set("signature method-heading attr spec src keyword rforeground")
+# pydoctor, Natural Docs, phpDocumentor
+_SIGNATURE = re.compile(
+    r"(?:^|\s)(?:function|method|member|attribute|property|field|constant|macro)[-_]*"
+    r"(?:header|signature|prototype|declaration)(?=\s|$)"
+)
 _OWNERS = frozenset({"article", "section"})
 _CODE_BLOCKS = frozenset({"div", "p", "blockquote"})
 _CODE_CLASSES = name_set(
@@ -132,7 +137,8 @@ def traits_of(name: str, attributes: dict[str, str]) -> Traits:
         section=name == "section" or SECTION_CLASS.search(classes) is not None,
         language=language_of(attributes),
         heading=heading,
-        signature=name in _DECLARING and not _SIGNATURES.isdisjoint(classes.split()),
+        signature=name in _DECLARING
+        and (not _SIGNATURES.isdisjoint(classes.split()) or bool(_SIGNATURE.search(classes))),
         owner=name in _OWNERS,
         code=name in _CODE_BLOCKS and not _CODE_CLASSES.isdisjoint(classes.split()),
         math=not _MATH.isdisjoint(classes.split()),
