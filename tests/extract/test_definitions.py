@@ -250,3 +250,42 @@ def test_qualified_names_of_other_generators(
 @pytest.mark.parametrize("heading", ["class methods", "module documentation", "enum values"])
 def test_headings_about_kinds_name_no_type(heading: str) -> None:
     assert container_of("", heading) == ""
+
+
+PYDOCTOR = """<h1>template</h1><div id="childList">{}</div>"""
+FUNCTION = """<div class="basefunction"><a name="pkg.{0}"> </a><a name="{0}"> </a>
+<div class="functionHeader"><span class="py-keyword">def</span> <span class="py-defname">{0}</span>(write):
+<a class="sourceLink" href="https://code.example/x">(source)</a>
+<a class="headerLink" href="#{0}">¶</a></div>
+<div class="docstring"><p>Runs {0}.</p></div></div>"""
+
+
+def test_signatures_below_their_anchors() -> None:
+    html = PYDOCTOR.format("".join(map(FUNCTION.format, ("flatten", "render"))))
+    assert outline(html) == [
+        (1, None, "template", None, ""),
+        (2, 0, "def flatten(write):", "flatten", "Runs flatten."),
+        (2, 0, "def render(write):", "render", "Runs render."),
+    ]
+    places = {name for section in read(html).sections for name in section.anchors}
+    assert {"pkg.flatten", "pkg.render"} <= places
+
+
+def test_a_term_with_its_description_inside() -> None:
+    html = """<h2>Constants <small><a href="#" class="toggle">collapse</a></small></h2><dl>
+      <dt id="GLOB">GLOB = <div class="docstring"><p>The files to read.</p></div></dt>
+      <dd><pre>"lib/**"</pre></dd><dt id="BOM">BOM =</dt><dd><pre>"x"</pre></dd></dl>"""
+    assert [(heading, content) for _, _, heading, _, content in outline(html)] == [
+        ("Constants", ""),
+        ("GLOB =", 'The files to read.\n\n```\n"lib/**"\n```'),
+        ("BOM =", '```\n"x"\n```'),
+    ]
+
+
+def test_the_text_of_a_term_is_kept_where_the_page_is_read_again() -> None:
+    page = f"""<main><h1>T</h1><dl><dt id=a>GLOB = <div>Copy</div></dt><dd>Edit</dd></dl>
+      {"<p>Was this page helpful?</p>" * 3}</main>"""
+    document = extract_document(page, URL, title="T")
+    assert document is not None
+    assert document.markdown.count("GLOB =") == 1
+    assert document.fallbacks == 1

@@ -106,8 +106,8 @@ _DECLARING = frozenset({"div", "p", "header"})
 _SIGNATURES = name_set("signature method-heading attr spec src keyword rforeground")
 # pydoctor, Natural Docs, phpDocumentor
 _SIGNATURE = re.compile(
-    r"(?:^|\s)(?:function|method|member|attribute|property|field|constant|macro)[-_]*"
-    r"(?:header|signature|prototype|declaration)(?=\s|$)"
+    r"(?:^|\s)(?:function[-_]?header|(?:function|method|member|attribute|property|field|macro)[-_]?"
+    r"(?:signature|prototype|declaration))(?=\s|$)"
 )
 _OWNERS = frozenset({"article", "section"})
 _CODE_BLOCKS = frozenset({"div", "p", "blockquote"})
