@@ -117,9 +117,7 @@ def learned(folder: Path, files: Iterable[Path]) -> RepeatedBlocks:
     return RepeatedBlocks.from_json(json.loads(json.dumps(learn(sample).as_json())))
 
 
-def _followed(
-    folder: Path, links: dict[str, list[str]], repeated: RepeatedBlocks
-) -> Counter[str]:
+def _followed(folder: Path, links: dict[str, list[str]], repeated: RepeatedBlocks) -> Counter[str]:
     """Links with an anchor that an element of their page has, and those that no section has."""
     counts: Counter[str] = Counter()
     for page, anchors in islice(links.items(), MAX_TARGETS):

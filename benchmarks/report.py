@@ -73,10 +73,8 @@ def _merged(old: str, new: str) -> str:
     replaced = {section.partition("\n")[0]: section.strip() for section in sections}
     before, *found = _SECTION.split(old)
     first = head if "\n\n" in head.strip() else before
-    parts = [first.strip()]
-    for section in found:
-        parts.append(replaced.pop(section.partition("\n")[0], section.strip()))
-    return "\n\n".join([*parts, *replaced.values()]) + "\n"
+    kept = [replaced.pop(each.partition("\n")[0], each.strip()) for each in found]
+    return "\n\n".join([first.strip(), *kept, *replaced.values()]) + "\n"
 
 
 def _other_tables(path: Path, text: str) -> list[dict[str, Any]]:

@@ -81,7 +81,9 @@ def test_a_reference_page_is_the_page_beside_a_menu() -> None:
 
 def test_links_that_name_the_headings_below_them_are_a_table_of_contents() -> None:
     names = [f"Chapter {n}" for n in range(4)]
-    links = "".join(f"<div class=Sect><a href='#c{n}'>{name}</a></div>" for n, name in enumerate(names))
+    links = "".join(
+        f"<div class=Sect><a href='#c{n}'>{name}</a></div>" for n, name in enumerate(names)
+    )
     text = "".join(f"<h2 id=c{n}>{name}</h2><p>{SENTENCE}</p>" for n, name in enumerate(names))
     found = read(f"<main><a id=top></a><div>{links}</div>{text}</main>")
     assert found.markdown.startswith("## Chapter 0")

@@ -12,7 +12,7 @@ from forager.extract.markdown.blocks import HeadedText
 _MIN_LINKS = 2
 _LABEL = 80  # characters of a title above a table of contents; longer text or ":" is prose
 _LINK = re.compile(r"\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\(<?([^()\s<>#]*)#([^()\s<>]*)>?\)")
-_ONLY_LINKS = re.compile(rf"(?:\s*+(?:[-*>] |\d{{1,9}}\. )*+{_LINK.pattern}[\s,;|·]*+)+")
+_ONLY_LINKS = re.compile(rf"(?:\s*+(?:[-*>] |\d{{1,9}}\. )*{_LINK.pattern}[\s,;|·]*+)+")
 _WORD = re.compile(r"\w+")
 
 
@@ -99,6 +99,4 @@ def _remove_blocks(part: HeadedText, start: int, end: int) -> None:
     del part.blocks[start:end], part.ends[start:end]
     if part.blocks and not start:
         part.blocks[0] = part.blocks[0].lstrip("\n")
-    part.anchors = [
-        (block - max(0, min(block, end) - start), name) for block, name in part.anchors
-    ]
+    part.anchors = [(block - max(0, min(block, end) - start), name) for block, name in part.anchors]

@@ -282,6 +282,8 @@ class DefinitionOwner:
     end: int
     level: int = 0  # of its title; 1 if it has none
     defines: bool = False  # it is a term of a list
+    nests: bool = False  # it is a part of a manual
+    shift: int = 0  # by which the headings of such a part are deeper than the page writes them
 
 
 _SEPARATORS = ",; "  # what is left of a list whose links were left out
