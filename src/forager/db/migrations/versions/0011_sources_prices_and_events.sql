@@ -68,8 +68,7 @@ COMMENT ON COLUMN crawl_minutes.newly_settled IS 'URLs that got their outcome si
 COMMENT ON COLUMN crawl_minutes.newly_failed IS 'URLs that failed since the last sample.';
 
 ALTER TABLE crawl_states
-    ADD COLUMN memory_mb double precision
-        CONSTRAINT crawl_states_memory_check CHECK (memory_mb >= 0 AND memory_mb < 'Infinity'),
+    ADD COLUMN memory_mb integer,
     ADD COLUMN log_lines jsonb;
 COMMENT ON COLUMN crawl_states.memory_mb IS
     'Memory of its runner process in MB, which may run other jobs too.';
