@@ -79,8 +79,8 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
         removed.update(words * block.count)
     text = _plain(document)
     # emphasis may be inside a word, and a star between two of them
-    joined, separated = (Counter(_WORD.findall(_MARKS.sub(mark, text))) for mark in ("", " "))
-    lost = visible - (joined | separated) - removed
+    joined, apart = (Counter(_WORD.findall(_MARKS.sub(mark, text))) for mark in ("", " "))
+    lost = visible - (joined | apart) - removed
     elements: Counter[str] = Counter()
     missing: dict[str, list[str]] = {kind: [] for kind in KINDS}
     have = _compact(text)
