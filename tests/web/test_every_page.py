@@ -229,8 +229,15 @@ async def add_history(database: Database, job_id: UUID) -> None:
         """
         INSERT INTO crawl_minutes (job_id, at, discovered, settled, failed, newly_settled,
                                    newly_failed)
-        SELECT id, started_at + interval '1 minute', 9, 7, 1, 7, 1 FROM crawl_jobs WHERE id = %s
+        SELECT id, started_at - minutes * interval '1 minute', 9, 9 - minutes, 1, 1, 0
+          FROM crawl_jobs, generate_series(1, 4) AS minutes
+         WHERE id = %s
         """,
+        job_id,
+    )
+    await execute(
+        database,
+        "UPDATE crawl_jobs SET started_at = started_at - interval '5 minutes' WHERE id = %s",
         job_id,
     )
     line = {"at": "2026-11-16T12:00:00+00:00", "level": "warning", "text": HOSTILE}

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from forager.access.caller import LOCAL
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
 from forager.crawl.preview import address_problems
-from forager.crawl.service import KIND, encrypt_secrets
+from forager.crawl.service import KIND, decrypt_secrets, encrypt_secrets
 from forager.db.database import Database
 from forager.db.transactions import InTransaction
 from forager.documents import sources
@@ -31,7 +31,8 @@ from forager.documents.generation import (
     parse_cron,
     parse_every,
 )
-from forager.errors import InvalidInput, error_text
+from forager.errors import GiveUp, InvalidInput, error_text
+from forager.extract.hosts import host_of
 from forager.jobs.queue import Queue
 from forager.operations.models import interval_text
 from forager.secrets import Vault
@@ -242,12 +243,32 @@ def _plan(settings: Settings, declared: DeclaredSource, found: Source | None) ->
         schedule = [f"schedule: {_when(declared.refreshes())}"] if declared.schedule else []
         values = _values(_payload(declared, settings))
         return PlannedSource(SourceAction.CREATE, declared, [*values, *schedule])
+    declared = _with_login(declared, found, settings)
     changes = _differences(found, declared, settings)
     if changes:
         return PlannedSource(SourceAction.CHANGE, declared, changes, found.active_job)
     waits = found.published_number is None and found.active_job is None
     action = SourceAction.CRAWL if waits else SourceAction.KEEP
     return PlannedSource(action, declared, active_job=found.active_job)
+
+
+def _with_login(declared: DeclaredSource, found: Source, settings: Settings) -> DeclaredSource:
+    """The source with the headers of `sources login`, which no file should contain."""
+    known = _known_secrets(found, settings)
+    sites = {host_of(url) for url in found.payload.get("urls", ())}
+    if known is None or declared.headers or {host_of(u) for u in declared.options().seeds} != sites:
+        return declared
+    return declared.model_copy(update={"headers": known.headers})
+
+
+def _known_secrets(found: Source, settings: Settings) -> CrawlOptions | None:
+    """The options of a source with its secrets; None if it has none, or they cannot be read."""
+    if "sealed" not in found.payload:
+        return None
+    try:
+        return decrypt_secrets(crawl_options(found.payload), Vault(settings))
+    except GiveUp:
+        return None
 
 
 def _payload(declared: DeclaredSource, settings: Settings) -> dict[str, Any]:
@@ -267,6 +288,15 @@ def _differences(found: Source, declared: DeclaredSource, settings: Settings) ->
         for name in names
         if known.get(name) != wanted.get(name)
     ]
+    known_secrets = _known_secrets(found, settings)
+    if known_secrets is not None:
+        options = declared.options()
+        changes += [
+            f"{name}: changed (not shown)"
+            for name in ("headers", "proxy")
+            if known.get(name) == wanted.get(name)
+            and getattr(known_secrets, name) != getattr(options, name)
+        ]
     before, now = Schedule(found.refresh_every, found.refresh_cron), declared.refreshes()
     if before != now:
         changes.append(f"schedule: {_when(before)} -> {_when(now)}")

@@ -69,7 +69,7 @@ class CrawlReport:
     # the time of its last commit
     last_commit: datetime | None = None
     # memory of its runner in MB while it runs
-    memory_mb: float | None = None
+    memory_mb: int | None = None
     # the last log lines of its runner: `at`, `level` and `text`
     log_lines: Sequence[Mapping[str, str]] = ()
 

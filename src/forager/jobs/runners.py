@@ -8,6 +8,7 @@ from uuid import UUID
 
 from forager.jobs.job import Job, Lease
 from forager.jobs.lifecycle import LOSSES_LIMIT
+from forager.jobs.shared import longest_backlog
 from forager.logs import get_logger
 from forager.processes.control import (
     Assignment,
@@ -45,7 +46,6 @@ PROOF = 60.0
 # No new jobs for a runner beyond these.
 LAG_LIMIT = 0.5
 MEMORY_LIMIT = 0.75
-BACKLOG_LIMIT = 200
 
 
 class HostedJob:
@@ -152,7 +152,7 @@ class RunnerProcess(SupervisedProcess):
             return f"the event loop of a runner lags by {self._lag:.1f} s"
         if self.memory_mb > MEMORY_LIMIT * settings.job_memory_limit_mb:
             return f"a runner uses {self.memory_mb:.0f} of {settings.job_memory_limit_mb} MB"
-        if self._backlog > BACKLOG_LIMIT:
+        if self._backlog > longest_backlog(len(self.jobs)):
             return f"{self._backlog} pages wait for extraction"
         return None
 

@@ -7,7 +7,7 @@ import time
 from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from forager.crawl.minutes import CrawlMinute, crawl_minutes
 from forager.crawl.options import CrawlOptions
@@ -34,6 +34,8 @@ from forager.web.visit import WebVisit
 
 EXAMPLES = 3
 LATEST = 10
+# of a job, for a chart of them
+FEWEST_MINUTES = 2
 # processed URLs up to which the latest ones are shown
 MAX_FOLLOWED = 20_000
 MAX_HOSTS = 5
@@ -67,7 +69,7 @@ class JobView:
     events: list[JobEvent]
     failures: list[FailureGroup]
     throughput: Throughput | None
-    progress: Progress | None
+    progress: CrawlGrowth | None
     answers: list[AnswerGroup]
     options: list[tuple[str, str]]
     # of a running crawl: the URLs processed last, and the state of its hosts
@@ -135,22 +137,23 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CrawlGrowth:
     """URLs discovered and done since the start, from the stored minutes and the present."""
 
     minutes: list[CrawlMinute]
     started: datetime
 
     @property
-    def _ends(self) -> list[datetime]:
-        length = max(self.minutes[-1].at - self.started, timedelta(minutes=1))
+    def times(self) -> list[datetime]:
+        """The end of each point."""
+        length = self.minutes[-1].at - self.started
         return [
             self.started + length * place / MOST_INTERVALS for place in range(MOST_INTERVALS + 1)
         ]
 
     @property
     def series(self) -> list[Series]:
-        known = [self._last(end) for end in self._ends]
+        known = [self._last(end) for end in self.times]
         lines = (
             ("discovered", "discovered", "b"),
             ("done", "settled", "a"),
@@ -167,12 +170,8 @@ class Progress:
         return self.minutes[place - 1] if place else None
 
     @property
-    def times(self) -> list[datetime]:
-        return self._ends
-
-    @property
     def ticks(self) -> list[str]:
-        seconds = (self._ends[-1] - self.started).total_seconds()
+        seconds = (self.minutes[-1].at - self.started).total_seconds()
         return ["start", *(duration(seconds * quarter / 4) for quarter in range(1, 5))]
 
 
@@ -267,19 +266,18 @@ async def _throughput(visit: WebVisit, report: CrawlReport) -> Throughput | None
     return Throughput(await visit.cache.get(("pace", job.id, end), read), end is not None)
 
 
-async def _progress(visit: WebVisit, report: CrawlReport) -> Progress | None:
-    """None for a crawl of which no minute is stored."""
-    minutes = await crawl_minutes(visit.database, report.job.id)
-    if not minutes or report.job.started_at is None:
+async def _progress(visit: WebVisit, report: CrawlReport) -> CrawlGrowth | None:
+    """None for a crawl of which few minutes are stored."""
+    started, end = report.job.started_at, _end(report) or datetime.now(UTC)
+    stored = await crawl_minutes(visit.database, report.job.id)
+    minutes = [each for each in stored if started and started <= each.at < end]
+    if len(minutes) < FEWEST_MINUTES or started is None:
         return None
     ledger = report.ledger
     now = CrawlMinute(
-        max(minutes[-1].at, _end(report) or datetime.now(UTC)),
-        ledger.discovered,
-        sum(ledger.settled.values()),
-        ledger.settled[Outcome.FAILED],
+        end, ledger.discovered, sum(ledger.settled.values()), ledger.settled[Outcome.FAILED]
     )
-    return Progress([*minutes, now], report.job.started_at)
+    return CrawlGrowth([*minutes, now], started)
 
 
 def _end(report: CrawlReport) -> datetime | None:

@@ -197,7 +197,7 @@ async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[
 
 _REPORTS = RowArrays(
     "r", job_id="uuid", lease="bigint", reason="text", seconds="float8", pace="float8",
-    elapsed="float8", memory_mb="float8", lines="text",
+    elapsed="float8", memory_mb="int", lines="text",
 )  # fmt: skip
 
 

@@ -104,7 +104,8 @@ def _by_precision(text: _Text) -> Iterator[tuple[int, str]]:
         if found and (start := _pick(text, found, share * whole)) is not None:
             if start not in found or _is_one_of_several(text, candidates, start):
                 start = _widened(text.tokens, candidates, start)
-            yield start, name
+            if not _is_part_of_manual(text, start, several=start not in found):
+                yield start, name
     yield _densest(text, whole), "density"
 
 
@@ -165,6 +166,16 @@ def _is_one_of_several(text: _Text, candidates: dict[int, list[int]], start: int
         return False
     own = text.prose(start, end)
     return own < _LARGEST * (own + text.prose(around, start) + text.prose(end, outer_end))
+
+
+def _is_part_of_manual(text: _Text, start: int, *, several: bool) -> bool:
+    """Whether reference pages are some chapters of a manual on one page, which has more prose."""
+    tokens = text.tokens
+    is_page = "refentry" in tokens.tags[start].attributes.get("class", "").split()
+    if not (several or is_page) or not _holds_heading(tokens, 0, start):
+        return False
+    own = text.prose(start, tokens.closing[start])
+    return own < _LARGEST * text.prose()
 
 
 def _holds_heading(tokens: Tokens, start: int, end: int) -> bool:

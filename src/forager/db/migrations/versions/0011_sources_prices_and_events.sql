@@ -68,8 +68,7 @@ COMMENT ON COLUMN crawl_minutes.newly_settled IS 'URLs that got their outcome si
 COMMENT ON COLUMN crawl_minutes.newly_failed IS 'URLs that failed since the last sample.';
 
 ALTER TABLE crawl_states
-    ADD COLUMN memory_mb double precision
-        CONSTRAINT crawl_states_memory_check CHECK (memory_mb >= 0 AND memory_mb < 'Infinity'),
+    ADD COLUMN memory_mb integer,
     ADD COLUMN log_lines jsonb;
 COMMENT ON COLUMN crawl_states.memory_mb IS
     'Memory of its runner process in MB, which may run other jobs too.';
@@ -90,7 +89,10 @@ COMMENT ON COLUMN generations.embedded_at IS 'When all its sections had vectors,
 -- tasks -------------------------------------------------------------------------------------------
 ALTER TABLE crawl_tasks
     ADD COLUMN browser_since timestamptz,
-    ADD COLUMN browser_until timestamptz;
+    ADD COLUMN browser_until timestamptz,
+    ADD COLUMN moved_to text;
+COMMENT ON COLUMN crawl_tasks.moved_to IS
+    'Where the URL redirects to permanently: requested instead while it is the page of the product.';
 COMMENT ON COLUMN crawl_tasks.browser_since IS
     'When `needs_browser` was decided; NULL: it does not need one.';
 COMMENT ON COLUMN crawl_tasks.browser_until IS
