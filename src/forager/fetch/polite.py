@@ -59,7 +59,14 @@ class _Route:
 
 
 class Fetching:
-    """One budget for all requests, and one client per route. Use it as a context manager."""
+    """Fetches pages for tasks: with robots.txt, the budget of the host, redirects and proxies.
+
+    HostThrottled and DomainInactive say that no request was sent; WorkFailed has the reason why a
+    request failed. All requests share one budget, and those of a route one client.
+
+        async with Fetching(database, settings) as fetching:
+            response = await fetching.begin(terms).fetch_page(Request(url))
+    """
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database

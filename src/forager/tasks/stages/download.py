@@ -37,9 +37,9 @@ PAGES = (ContentKind.HTML, ContentKind.XHTML)
 BATCH_BYTES = 16 * 1024 * 1024
 # of fetched and uncommitted pages; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
-# held tasks per download: most of them wait for their hosts
+# leased tasks per download: most of them wait for their hosts
 LEASED_PER_DOWNLOAD = 16
-# held tasks per download that do not wait for their hosts
+# leased tasks per download that do not wait for their hosts
 BEGUN_PER_DOWNLOAD = 6
 # downloads that end at nearly the same time share one claim
 CLAIM_INTERVAL = 0.02
@@ -55,6 +55,12 @@ DATABASE_DELAY = 1.0
 
 
 class Downloader(StageLoop[Download]):
+    """Claims queued tasks, fetches their pages, and commits the responses in batches.
+
+    A task is claimed only if its host has a slot soon. Until a batch is committed, its tasks stay
+    leased, and another worker takes them over if this one dies.
+    """
+
     batch_size = 100
     batch_seconds = 0.5
     batch_bytes = BATCH_BYTES
@@ -156,19 +162,12 @@ class Downloader(StageLoop[Download]):
                 render_room=max(0, self._browser.room - len(self._rendering)),
             )
         )
-        self._end_turn(tasks)
+        self._last_domain = last_domain(tasks, self._last_domain)
         if self._hints is not None and among is not None:
             waiting = await self._still_waiting(among, tasks)
             done = [task_id for task_id in among if task_id not in waiting]
             await self._hints.end_claim(done, has_room=self._has_room())
         return len(tasks)
-
-    def _end_turn(self, tasks: Sequence[LeasedTask]) -> None:
-        """Set where the next claim starts: after the last domain of the lowest priority reached."""
-        lowest = max((task.priority for task in tasks), default=0)
-        ids = [task.domain_id for task in tasks if task.priority == lowest]
-        if ids:
-            self._last_domain = max(ids, key=lambda id_: (id_ <= self._last_domain, id_))
 
     async def _still_waiting(self, named: Sequence[int], claimed: Sequence[LeasedTask]) -> set[int]:
         """Hinted tasks whose domains cannot take them yet; all others need no further attempt."""
@@ -282,6 +281,16 @@ class Downloader(StageLoop[Download]):
                 page = page_of(download.response, rendered=download.rendered is not None)
                 task = download.task
                 self._cache.put(task.id, task.domain_id, download.attempt.ref, page)
+
+
+def last_domain(tasks: Sequence[LeasedTask], start: int) -> int:
+    """The last domain of the lowest priority that a claim reached, which began after `start`.
+
+    The next claim begins after this domain.
+    """
+    lowest = min((task.priority for task in tasks), default=0)
+    ids = [task.domain_id for task in tasks if task.priority == lowest]
+    return max(ids, key=lambda id_: (id_ <= start, id_), default=start)
 
 
 async def _fetch(fetch: PageFetch, request: Request) -> Response:

@@ -30,7 +30,7 @@ from forager.products.price_history import PriceEntry, price_history, recent_pri
 from forager.products.price_history import percent as percent_of
 from forager.products.product import ImageRecord, ProductRecord
 from forager.products.search import ProductSearchPage, list_or_search
-from forager.products.service import ProductDetails, show_product
+from forager.products.service import ProductDetails, list_currencies, show_product
 from forager.tasks.alarms import accept_replacement
 from forager.tasks.selection import Selection
 from forager.web.formats import humanize, money, number
@@ -52,9 +52,9 @@ FILTERS = (
 @page(router, "/products")
 async def list_products(visit: ReaderVisit) -> WebPage:
     form = visit.asked
-    found, problem = ProductSearchPage([], None), None
+    found, currencies, problem = ProductSearchPage([], None), list[str](), None
     try:
-        found = (await cached(visit, lambda: _found(visit, form))).answer
+        found, currencies = (await cached(visit, lambda: _found(visit, form))).answer
     except InvalidInput as error:
         problem = error
     ids = [each.id for each in found.items]
@@ -62,6 +62,7 @@ async def list_products(visit: ReaderVisit) -> WebPage:
     return WebPage(
         "products.html",
         found=found,
+        currencies=currencies,
         order=fixed_order_of(visit, () if form.text("q") else SORTS),
         thumbnails=await thumbnails(visit.database, ids),
         prices={number: list(map(float, few)) for number, few in prices.items()},
@@ -137,11 +138,19 @@ async def accept(visit: OperatorVisit, form: Submitted, product_id: RowId) -> Do
     return Done(text, to=f"/products/{product_id}")
 
 
-async def _found(visit: WebVisit, form: Form) -> ProductSearchPage:
+async def _found(visit: WebVisit, form: Form) -> tuple[ProductSearchPage, list[str]]:
+    """Products, and the currencies of the catalog if the list is limited to the first of them."""
     paging = Paging(cursor=visit.paging["cursor"], limit=PAGE_SIZE)
     order = SORTS.get(form.text("sort"))
     words, wanted = form.optional("q"), filters_of(form)
-    return await list_or_search(visit.database, words, wanted, order, engine=visit.engine, **paging)
+    currencies: list[str] = []
+    if order in BY_PRICE and not words and wanted.currency is None:
+        # prices in different currencies cannot be compared
+        found = await list_currencies(visit.database)
+        if len(found) > 1:
+            currencies, wanted = found, replace(wanted, currency=found[0])
+    page = await list_or_search(visit.database, words, wanted, order, engine=visit.engine, **paging)
+    return page, currencies
 
 
 def filters_of(form: Form) -> Filters:
@@ -179,6 +188,7 @@ SORTS = {
     "-price": ProductOrder.DEAREST,
     "-updated": ProductOrder.UPDATED,
 }
+BY_PRICE = (ProductOrder.CHEAPEST, ProductOrder.DEAREST)
 
 
 CHANGES_DRAWN = 300

@@ -7,7 +7,11 @@ DROP TABLE host_minutes;
 
 -- crawl -------------------------------------------------------------------------------------------
 
+ALTER TABLE crawl_states DROP COLUMN memory_mb, DROP COLUMN log_lines;
+DROP TABLE crawl_minutes;
+
 -- documents ---------------------------------------------------------------------------------------
+ALTER TABLE sources DROP COLUMN markdown_way, DROP COLUMN markdown_checked_at;
 ALTER TABLE generations DROP COLUMN embedded_at;
 
 -- tasks -------------------------------------------------------------------------------------------

@@ -42,7 +42,47 @@ COMMENT ON COLUMN domains.traffic_delay IS
 
 -- crawl -------------------------------------------------------------------------------------------
 
+CREATE TABLE crawl_minutes (
+    job_id uuid NOT NULL,
+    at timestamptz NOT NULL,
+    user_id uuid,
+    discovered bigint NOT NULL,
+    settled bigint NOT NULL,
+    failed bigint NOT NULL,
+    newly_settled bigint NOT NULL,
+    newly_failed bigint NOT NULL,
+    PRIMARY KEY (job_id, at)
+);
+
+CREATE INDEX crawl_minutes_at_idx ON crawl_minutes (at);
+
+COMMENT ON TABLE crawl_minutes IS
+    'Counts of each crawl at work, stored once a minute. Deleted after two days.';
+COMMENT ON COLUMN crawl_minutes.job_id IS 'The job (`crawl_jobs.id`); it may be deleted earlier.';
+COMMENT ON COLUMN crawl_minutes.at IS 'The minute of the sample.';
+COMMENT ON COLUMN crawl_minutes.user_id IS 'The owner of the job; NULL: the installation.';
+COMMENT ON COLUMN crawl_minutes.discovered IS 'URLs discovered so far.';
+COMMENT ON COLUMN crawl_minutes.settled IS 'URLs with an outcome so far.';
+COMMENT ON COLUMN crawl_minutes.failed IS 'URLs that failed so far.';
+COMMENT ON COLUMN crawl_minutes.newly_settled IS 'URLs that got their outcome since the last sample.';
+COMMENT ON COLUMN crawl_minutes.newly_failed IS 'URLs that failed since the last sample.';
+
+ALTER TABLE crawl_states
+    ADD COLUMN memory_mb integer,
+    ADD COLUMN log_lines jsonb;
+COMMENT ON COLUMN crawl_states.memory_mb IS
+    'Memory of its runner process in MB, which may run other jobs too.';
+COMMENT ON COLUMN crawl_states.log_lines IS
+    'The last log lines of its runner about this job: time, level and text.';
+
 -- documents ---------------------------------------------------------------------------------------
+ALTER TABLE sources
+    ADD COLUMN markdown_way text,
+    ADD COLUMN markdown_checked_at timestamptz;
+COMMENT ON COLUMN sources.markdown_way IS
+    'How the site offers its pages as markdown (`link`, `accept`, `address`, `llms.txt`, `llms-full.txt`), or `none`; NULL: not known yet.';
+COMMENT ON COLUMN sources.markdown_checked_at IS 'When that was found out.';
+
 ALTER TABLE generations ADD COLUMN embedded_at timestamptz;
 COMMENT ON COLUMN generations.embedded_at IS 'When all its sections had vectors, so that it can be searched by meaning; NULL: not yet.';
 
