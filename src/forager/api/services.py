@@ -14,10 +14,12 @@ from pydantic import WithJsonSchema
 
 from forager.access.caller import STRANGER, Caller, Scope
 from forager.api.actions import as_call
-from forager.checks import Report
+from forager.archive.options import archive_options
+from forager.checks import Report, Topic, checks_in, run_checks
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.db.database import Connection, Database
 from forager.db.transactions import InTransaction
+from forager.documents import checks
 from forager.documents.generation import Source
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.sources import get_source
@@ -105,6 +107,7 @@ BACKTESTS = Slots(1, "a backtest")
 BACKTEST_SECONDS = 60.0
 AUDITS = Slots(1, "an audit")
 AUDIT_SECONDS = 300.0
+SOURCE_CHECKS = Slots(1, "a check of a source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,18 @@ class Services:
         )
         work = audit_catalog(self.database, self.settings)
         return await _limited(AUDITS, AUDIT_SECONDS, work, "audit", hint)
+
+    async def check_source(self, source_id: str) -> Report:
+        """Compare the published pages of a source with their archived responses."""
+
+        storage = archive_options(self.settings).open()
+
+        async def work() -> Report:
+            pages = await checks.read_source(self.database, storage, source_id)
+            return await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
+
+        hint = "On the server, `forager sources check` has no time limit."
+        return await _limited(SOURCE_CHECKS, AUDIT_SECONDS, work(), "check", hint)
 
     async def find_job(self, text: str) -> Job:
         """A job by its ID, or by the beginning of it as long as that is unique."""

@@ -9,6 +9,7 @@ import typer
 
 from forager.archive.local import whole_file
 from forager.cli.options import option, switch
+from forager.errors import ForagerError
 
 NAME = "forager"
 FILE = "SKILL.md"
@@ -33,7 +34,10 @@ def install(
     target = root.expanduser() / NAME / FILE
     text = _text().encode()
     is_same = target.exists() and target.read_bytes() == text
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ForagerError(f"{target.parent} cannot be made: {error.strerror}") from None
     with whole_file(target, overwrite=force or is_same) as file:
         file.write(text)
     typer.echo(f"Installed {target}")
