@@ -1,10 +1,10 @@
-"""Durations, sizes and amounts of money as people write them: 30d, 10GB, 512MiB, 49.90."""
+"""Durations, times, sizes and amounts of money as text: 30d, 10GB, 512MiB, 49.90."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from forager.errors import InvalidInput
@@ -76,6 +76,11 @@ def duration_text(seconds: float) -> str:
         elif parts:
             break
     return " ".join(parts[:2]) or "0 s"
+
+
+def time_text(at: datetime) -> str:
+    """A time in UTC as JSON has it: 2026-01-31T12:00:00Z."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def amount_text(value: Decimal) -> str:

@@ -44,7 +44,7 @@ async def test_many_hosts_are_exchanged_together(
     batches: list[set[int]] = []
     exchange = store.exchange
 
-    async def count(*values: Any, waits: bool) -> store.Exchanged:
+    async def count(*values: Any, waits: bool) -> store.ExchangeResult:
         batches.append({each.domain_id for each in values[2]})
         return await exchange(*values, waits=waits)
 

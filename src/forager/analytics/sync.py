@@ -36,7 +36,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """The result of a sync: new rows by dataset, and the time of the copy.
 
     `loaded` rows were sent to the ClickHouse server; without one it is None.
@@ -51,7 +51,7 @@ class Synced:
 
 async def sync(
     database: Database, settings: Settings, progress: Progress = lambda _: None
-) -> Synced:
+) -> SyncResult:
     """Copy new rows to the lake. If it is killed, the next run copies the same time again."""
     require_engine()
     if settings.clickhouse_url is not None:
@@ -73,7 +73,7 @@ async def sync(
             loaded = await load(settings.clickhouse_url, folder, state, months)
         write_state(folder, state)
     rows = {name: sum(each["new"] for each in found[name].values()) for name in found}
-    return Synced(rows, len(months), until, folder, loaded)
+    return SyncResult(rows, len(months), until, folder, loaded)
 
 
 def sync_services(database: Database, settings: Settings) -> list[Service]:

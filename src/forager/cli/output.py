@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
 
-from forager.amounts import amount_text, duration_text, size_text
+from forager.amounts import amount_text, duration_text, size_text, time_text
 from forager.amounts import counted as counted
 from forager.errors import InvalidInput
 from forager.hints import Hint
@@ -124,7 +124,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return time_text(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Decimal):

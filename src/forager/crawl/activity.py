@@ -28,7 +28,7 @@ from forager.fetch.budgets.waits import HostWait
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease
-from forager.jobs.kinds import Outcome, Waiting
+from forager.jobs.kinds import Outcome, Paused, Waiting
 from forager.logs import last_lines
 from forager.processes.usage import read_usage
 
@@ -75,7 +75,7 @@ class Activity:
 
     async def leave(self, outcome: Outcome) -> None:
         """Report the last log lines, and why the job is put off, if it is."""
-        wait = HostWait(outcome.reason) if isinstance(outcome, Waiting) else None
+        wait = HostWait(outcome.reason) if isinstance(outcome, Waiting | Paused) else None
         await _write(self._context.database, [self._report(wait, 0.0)])
 
     def report(self, now: float, interval: float) -> ActivityReport | None:

@@ -24,6 +24,7 @@ from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
 from forager.crawl.frontier.window import Window
 from forager.crawl.gate import join_gate
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
+from forager.crawl.logins import LoginWatch
 from forager.crawl.markdown import MarkdownFirst
 from forager.crawl.options import crawl_options
 from forager.crawl.outcomes import OutcomeRules
@@ -187,6 +188,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         pages,
         rendering,
         MarkdownFirst(context, gate.robots, extractor, writer, is_on=reads_markdown),
+        LoginWatch.of(options),
         CarryOver(pages, options, context.settings),
         committer.writing,
         known,

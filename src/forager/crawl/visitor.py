@@ -14,6 +14,7 @@ from forager.crawl.extraction.rereading import BoilerplateLearner
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.loops import CONTENT
+from forager.crawl.logins import LoginWatch
 from forager.crawl.markdown import MarkdownFirst, MarkdownPage
 from forager.crawl.outcomes import (
     LEAST_CONTENT,
@@ -67,6 +68,7 @@ class Visitor:
     pages: Pages
     rendering: Rendering
     markdown: MarkdownFirst
+    logins: LoginWatch
     carry_over: CarryOver
     # held during a commit
     writing: asyncio.Lock
@@ -114,6 +116,8 @@ class Visitor:
                 if static is None:
                     return await self._unchanged(entry, response, previous)
                 response = static
+            if self.logins.is_sent_to_login(entry, response):
+                return self.logins.suspect(entry, previous)
             settled = self.outcomes.status(entry, response)
             return settled or await self._read(entry, response, previous)
         except HostThrottled as throttled:
@@ -155,6 +159,7 @@ class Visitor:
         self, entry: FrontierEntry, response: Response, previous: PreviousPage
     ) -> Settlement:
         """A 304: the page is as it was, and so are its links."""
+        self.logins.read_page()
         self._remember(previous.content_hash, entry.url)
         links = await self.pages.links_before(previous, entry.depth)
         return self.outcomes.not_modified(entry, response, previous, links)
@@ -165,6 +170,9 @@ class Visitor:
         await self.learner.turn(entry, len(response.body))
         with span("extract"):
             facts = await self.extractor.extract(response)
+        if self.logins.is_login_form(entry, asks_password=facts.asks_password):
+            return self.logins.suspect(entry, previous)
+        self.logins.read_page()
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
             settled = self.outcomes.page(entry, response, facts)

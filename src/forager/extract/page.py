@@ -58,6 +58,7 @@ class PageFacts:
     directives: Directives = ALLOW_ALL
     outlinks: LinkSet = NO_LINKS
     needs_javascript: bool = False
+    asks_password: bool = False  # little more than a login form
     soft_error: str | None = None  # only meaningful where the status was 200
     text_length: int = 0  # visible characters, blanks not counted
     content_hash: bytes | None = None  # None where there is no content to compare
@@ -160,6 +161,7 @@ def _read_html(
     canonical = canonical_of(elements.canonicals, resolver)
     headings = elements.heading_texts()
     noscript = " ".join(node.text() for node in elements.noscripts)
+    asks_password = "password" in text and tree.css_first(_LOGIN_FIELD) is not None
     # frees scripts and all that is in them, so no element found before may be touched after it
     text_length, content_hash = _weigh(title, _visible_text(tree))
     shell = needs_javascript(tree, text_length, elements.scripts, noscript)
@@ -184,6 +186,7 @@ def _read_html(
         directives=facts.directives | meta_robots(elements, agent),
         outlinks=outlinks,
         needs_javascript=shell,
+        asks_password=asks_password and text_length <= MAX_TEXT_OF_LOGIN,
         soft_error=soft_error(title, headings, text_length),
         text_length=text_length,
         # all shells of a site look alike, and none of them is a copy of another
@@ -203,6 +206,8 @@ def _state_tree(page: str) -> LexborHTMLParser | None:
 
 # in pages whose framework sends its state along
 MARKERS = ("self.__next_f", "__NEXT_DATA__", "__NUXT_DATA__")
+_LOGIN_FIELD = "form input[type=password i]"
+MAX_TEXT_OF_LOGIN = 3_000
 _TEXT = re.compile(r">[^<]{40}")
 
 

@@ -88,7 +88,7 @@ class ImageFetcher:
         self._settings = settings
         self._fetching = fetching
         self._files = open_image_files(settings)
-        self._inspection = Inspection()
+        self._inspection = ImageInspection()
         self._due = DueImages(settings, lease=LEASE)
         self._turns = asyncio.Semaphore(AT_ONCE)
         limit = max(1, int(settings.image_max_mb * 1_000_000))
@@ -308,25 +308,25 @@ LIMITS = SandboxLimits(processes=1, seconds=10.0, memory_mb=640)
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class ImageInfo:
     media_type: str
     extension: str
     width: int
     height: int
 
 
-class Inspection:
+class ImageInspection:
     """Checks images in a sandbox; raises GiveUp for a file that is not stored."""
 
     def __init__(self, limits: SandboxLimits = LIMITS) -> None:
         memory = str(limits.memory_mb).encode()
         self._sandboxes = SandboxPool(MODULE, memory, limits, subject="image")
 
-    async def inspect(self, data: bytes) -> Inspected:
+    async def inspect(self, data: bytes) -> ImageInfo:
         answer, _ = await self._sandboxes.request({}, data)
         if (refused := answer.get("refused", answer.get("error"))) is not None:
             raise GiveUp(str(refused), kind=ErrorKind.PARSE)
-        return Inspected(
+        return ImageInfo(
             answer["media_type"], answer["extension"], answer["width"], answer["height"]
         )
 

@@ -22,13 +22,13 @@ from forager.jobs.runner import Runner, log
 from forager.jobs.shared import SharedServices
 from forager.logs import kept_lines
 from forager.processes.control import (
-    Assign,
-    Blame,
+    BlameJob,
+    CancelJob,
     Command,
     Continue,
-    Drop,
-    Finished,
-    Progress,
+    JobFinished,
+    JobProgress,
+    RunJob,
     Stop,
 )
 from forager.processes.lease_monitor import LeaseMonitor, end_process_group
@@ -72,7 +72,7 @@ class JobHost:
         await self._ended.wait()
 
     def _deliver(self, command: Command) -> None:
-        if isinstance(command, Assign):
+        if isinstance(command, RunJob):
             self._begin(command)
         elif command.job is not None:
             if (run := self._runs.get(command.job)) is not None:
@@ -83,24 +83,24 @@ class JobHost:
                 run.deliver(command)
             self._end_if_idle()
 
-    def _begin(self, command: Assign) -> None:
+    def _begin(self, command: RunJob) -> None:
         if self._stop is not None:
             self._lease_monitor.forget(command.job)
-            self._lease_monitor.send(Finished(command.job, release=self._stop.cause))
+            self._lease_monitor.send(JobFinished(command.job, release=self._stop.cause))
             return
         run = self._runs[command.job] = _HostedRun()
         self._shared.jobs = len(self._runs)
         run.task = asyncio.create_task(self._run(command, run))
         run.task.add_done_callback(lambda task: self._settle(command.job, task))
 
-    async def _run(self, command: Assign, run: _HostedRun) -> None:
+    async def _run(self, command: RunJob, run: _HostedRun) -> None:
         """One run of one job, from its first query to its last commit."""
         CURRENT_JOB.set(command.job)
         structlog.contextvars.bind_contextvars(job=command.job)
         with kept_lines(command.job):
             await self._run_leased(command, run)
 
-    async def _run_leased(self, command: Assign, run: _HostedRun) -> None:
+    async def _run_leased(self, command: RunJob, run: _HostedRun) -> None:
         lease = Lease(UUID(command.job), command.lease, self._worker_id)
         kind = _load_kind(command.kind, self._settings)
         if isinstance(kind, str):
@@ -114,7 +114,7 @@ class JobHost:
             self._settings,
             shared=self._shared,
             alone=command.alone,
-            on_progress=lambda: self._lease_monitor.send(Progress(command.job)),
+            on_progress=lambda: self._lease_monitor.send(JobProgress(command.job)),
         )
         run.attach(context)
         runner = Runner(context, kind, self._queue, leaves_release=not command.alone)
@@ -123,7 +123,7 @@ class JobHost:
         finally:
             # also if the job is dropped because it has just left its lease
             if runner.refused_to_stop:
-                self._lease_monitor.send(Blame(command.job))
+                self._lease_monitor.send(BlameJob(command.job))
                 end_process_group()  # an orderly exit would wait for the handler
         run.release = runner.release_left
 
@@ -134,7 +134,7 @@ class JobHost:
         self._shared.jobs = len(self._runs)
         release = UNRENEWED if self._lease_monitor.was_dropped(job) else run.release
         self._lease_monitor.forget(job)
-        self._lease_monitor.send(Finished(job, release=release))
+        self._lease_monitor.send(JobFinished(job, release=release))
         self._end_if_idle()
 
     def _end_if_idle(self) -> None:
@@ -158,8 +158,8 @@ class _HostedRun:
         for command in self._early:
             self.deliver(command)
 
-    def deliver(self, command: Stop | Continue | Drop) -> None:
-        if isinstance(command, Drop):
+    def deliver(self, command: Stop | Continue | CancelJob) -> None:
+        if isinstance(command, CancelJob):
             if self.task is not None and not self._is_dropped:
                 self._is_dropped = True
                 self.task.cancel()

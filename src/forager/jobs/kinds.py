@@ -39,7 +39,18 @@ class Stopped:
     """The handler stopped because it was asked to, after it committed its progress."""
 
 
-Outcome = Completed | Waiting | Stopped
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The job cannot continue before a person has done something, and is paused.
+
+    `finish` runs in the transaction that pauses it.
+    """
+
+    reason: str
+    finish: Callable[[Connection], Awaitable[None]] | None = None
+
+
+Outcome = Completed | Waiting | Paused | Stopped
 
 
 BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.service")

@@ -276,6 +276,17 @@ class Queue:
             raise LeaseLost(f"job {lease.job_id} cannot be completed under lease {lease.number}")
         return job
 
+    async def merge_payload(
+        self, connection: Connection, job_id: UUID, values: dict[str, Any]
+    ) -> None:
+        """Replace some options of a job, inside the caller's transaction; for its next run."""
+        await job_rows.merge_payload(connection, job_id, values)
+
+    async def pause_leased(self, connection: Connection, lease: Lease, reason: str) -> Job | None:
+        """Pause a job by its own decision; None if it is no longer running."""
+        moves = (Choice(lifecycle.PAUSE_RUNNING),)
+        return await _move_leased(connection, lease, moves, reason=reason)
+
     async def fail(self, lease: Lease, error: str, *, permanent: bool = False) -> Job | None:
         """A run failed: retry later while retries are left and it is not permanent."""
         error = storable_message(error, MAX_MESSAGE)

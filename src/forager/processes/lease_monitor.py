@@ -21,14 +21,14 @@ from typing import NoReturn
 from forager.clock import local_time
 from forager.logs import configure_logs
 from forager.processes.control import (
-    Assign,
     Assignment,
-    Blame,
+    BlameJob,
+    CancelJob,
     Command,
-    Drop,
+    JobProgress,
     Message,
-    Progress,
-    Renewed,
+    RenewedLeases,
+    RunJob,
     Stop,
     StopCause,
     Tick,
@@ -141,7 +141,7 @@ class LeaseMonitor:
     def send(self, message: Message) -> None:
         """Send a message. While the supervisor does not read, ticks are left out."""
         with self._send_lock:
-            if not (self._outgoing and isinstance(message, Tick | Progress)):
+            if not (self._outgoing and isinstance(message, Tick | JobProgress)):
                 self._outgoing += encode(message)
             with contextlib.suppress(OSError):
                 sent = self._control.send(self._outgoing, socket.MSG_DONTWAIT)
@@ -186,14 +186,14 @@ class LeaseMonitor:
             self.send(Unrenewed())
             end_process_group()
         for lease in expired:
-            self._pass_on(Drop(lease))
+            self._pass_on(CancelJob(lease))
 
     def _find_blocking_job(self) -> None:
         if local_time() - self._last_tick < BLOCKED_AFTER:
             return
         job = self.find_blocking_job()
         if job is not None and job != self._blamed:
-            self.send(Blame(job))
+            self.send(BlameJob(job))
             self._blamed = job
 
     def _read(self) -> bool:
@@ -210,13 +210,13 @@ class LeaseMonitor:
         return True
 
     def _handle(self, message: Message) -> None:
-        if isinstance(message, Renewed):
+        if isinstance(message, RenewedLeases):
             with self._lock:
                 current = [job for job in message.jobs if job in self._deadlines]
             for job in current:
                 self.renewed(message.at, job)
         elif isinstance(message, Command):
-            if isinstance(message, Assign):
+            if isinstance(message, RunJob):
                 self.renewed(message.renewed_at, message.job)
             self._pass_on(message)
 

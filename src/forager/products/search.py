@@ -22,7 +22,7 @@ from forager.products.indexing import find_products
 from forager.products.product import ListedProduct
 from forager.products.service import list_products, resolved
 from forager.products.store import lists as store
-from forager.products.store.lists import Question
+from forager.products.store.lists import RankingQuery
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalog: at most this many products are compared
@@ -114,7 +114,7 @@ class _Search:
     connection: Connection
     filters: Filters
     typed: str
-    question: Question
+    question: RankingQuery
     cursor: str | None
     limit: int
 
@@ -156,7 +156,7 @@ class _Search:
         return places, True, "engine"
 
 
-async def _question(connection: Connection, typed: str) -> Question | None:
+async def _question(connection: Connection, typed: str) -> RankingQuery | None:
     """The query for all configurations; None if none of them finds a word in it."""
     readings = {
         reading.config: reading
@@ -170,7 +170,7 @@ async def _question(connection: Connection, typed: str) -> Question | None:
         alike.setdefault(reading.words, []).append(reading.config)
     exact = _either(quoted(mark) for mark in _exact_marks(typed))
     wanted = {config: reading.wanted for config, reading in readings.items()}
-    return Question(
+    return RankingQuery(
         match=_either([*_limited(alike), exact]),
         exact=exact,
         by_language={code: wanted.get(config, "") for code, config in CONFIGURATIONS.items()},

@@ -205,7 +205,10 @@ async def read(
     ),
     links: LinkStyle = option("Links to pages of the same host.", default=LinkStyle.ABSOLUTE),
 ) -> object:
-    """Print the published markdown of a page, or of one of its sections."""
+    """Print the published markdown of a page, or of one of its sections.
+
+    A URL with an anchor prints the section with that anchor.
+    """
     return await operations.read(
         services.context, url, source=source, generation=generation, section=section, links=links
     )

@@ -45,6 +45,7 @@ class Extracted:
     refresh: Sequence[Any] | None
     noindex: bool
     needs_javascript: bool
+    asks_password: bool
     soft_error: str | None
     text_length: int
     truncated: Sequence[str]

@@ -203,6 +203,7 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
         "language": facts.language,
         "noindex": facts.directives.noindex,
+        "asks_password": facts.asks_password,
         "needs_javascript": facts.needs_javascript,
         "soft_error": facts.soft_error,
         "text_length": facts.text_length,

@@ -81,7 +81,7 @@ class RankedGenerations:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTerms:
     """The terms of a query that name a source or a version, by generation."""
 
     terms: Mapping[int, frozenset[str]]
@@ -95,7 +95,7 @@ async def scopes_of(
     generations: Sequence[SearchedGeneration],
     reading: MatchMode,
     prefers: str | None = None,
-    named: Named | None = None,
+    named: NamedTerms | None = None,
 ) -> list[RankedGenerations]:
     """The query under each configuration in which it has searchable words."""
     groups: dict[tuple[str, frozenset[str]], list[SearchedGeneration]] = {}
@@ -217,10 +217,10 @@ def _fit(
 
 async def names_in(
     connection: Connection, query: Query, generations: Sequence[SearchedGeneration]
-) -> Named:
+) -> NamedTerms:
     """The terms of a query that name one of several sources, or one of its versions."""
     if len(generations) < 2 or len(query.alternatives) != 1:
-        return Named({})
+        return NamedTerms({})
     typed = [
         term.text.lower()
         for term in query.terms
@@ -240,7 +240,7 @@ async def names_in(
             matching |= {text for text in typed if is_version(text, version)}
         if matching:
             found[generation.id] = frozenset(matching)
-    return Named(found, corrected)
+    return NamedTerms(found, corrected)
 
 
 def is_version(text: str, version: str) -> bool:
@@ -292,7 +292,7 @@ def _versions(source: str, generations: Sequence[SearchedGeneration]) -> list[Se
 
 
 def _version_factor(
-    source: str, generations: Sequence[SearchedGeneration], named: Named | None
+    source: str, generations: Sequence[SearchedGeneration], named: NamedTerms | None
 ) -> float:
     """Less than 1 for versions that are not the newest, or not those that the query names."""
     versions = _versions(source, generations)
@@ -305,7 +305,7 @@ def _version_factor(
     return 1.0 if source in (asked or [newest]) else OTHER_VERSION
 
 
-def _names_version(generation: SearchedGeneration, named: Named) -> bool:
+def _names_version(generation: SearchedGeneration, named: NamedTerms) -> bool:
     version = version_of(generation.source_id)
     names = named.terms.get(generation.id, ())
     return version is not None and any(is_version(text, version) for text in names)

@@ -21,7 +21,7 @@ from forager.documents.search.hit import (
 from forager.documents.search.ranking import MOST, SOME, rank, rank_with_engine
 from forager.documents.search.rerank import rerank
 from forager.documents.search.scopes import (
-    Named,
+    NamedTerms,
     RankedGenerations,
     names_in,
     scopes_of,
@@ -177,7 +177,7 @@ class Finder:
         self._request = request
         self._generations = generations
         self._view = view
-        self._named = Named({})
+        self._named = NamedTerms({})
 
     async def find(self, query: Query) -> _Found:
         self._named = await names_in(self._connection, query, self._generations)

@@ -27,7 +27,7 @@ from forager.fetch.budgets.slots import Slot
 from forager.fetch.budgets.store import block_domain, unblock_domain
 from forager.fetch.budgets.terms import CrawlTerms, Waiter
 from forager.fetch.budgets.waits import refuse, too_long
-from forager.fetch.domains.store import Cover
+from forager.fetch.domains.store import CoveringDomain
 from forager.fetch.host_history.record import HostRecorder
 from forager.logs import get_logger
 
@@ -230,7 +230,7 @@ class Budgets:
             known.account.apply_robots(host, robots_delay)
         return known.account
 
-    def _open(self, host: str, cover: Cover) -> None:
+    def _open(self, host: str, cover: CoveringDomain) -> None:
         account = self._accounts.get(cover.id)
         if account is None:
             account = self._accounts[cover.id] = DomainAccount(

@@ -54,7 +54,7 @@ async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class ExchangeResult:
     """The database's answers by domain, and its time at their end.
 
     Domains that are missing are locked by another process, or deleted.
@@ -67,7 +67,7 @@ class Exchanged:
 
 async def exchange(
     connection: Connection, holder: UUID, wanted: Sequence[SlotRequest], *, waits: bool = False
-) -> Exchanged:
+) -> ExchangeResult:
     """Report, renew and reserve for many domains in one round trip.
 
     The lock is a separate statement: the next one then sees all that was committed before it. A
@@ -100,7 +100,7 @@ async def exchange(
         for pair in await pairs.fetchall() if has_pairs else []:
             by_domain[pair.domain_id].append(pair)
         given_by_domain = {row.domain_id: row for row in await given.fetchall()}
-        return Exchanged(given_by_domain, by_domain, said or 0.0)
+        return ExchangeResult(given_by_domain, by_domain, said or 0.0)
 
 
 async def select_clock(connection: Connection) -> float:

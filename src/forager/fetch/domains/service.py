@@ -28,12 +28,18 @@ from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotFound
 from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.domains import Domain, store
-from forager.fetch.domains.store import Cover, check_region, hold_domain, select_first, select_meant
+from forager.fetch.domains.store import (
+    CoveringDomain,
+    check_region,
+    hold_domain,
+    select_first,
+    select_meant,
+)
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render
 
-__all__ = ["Cover", "hold_domain"]
+__all__ = ["CoveringDomain", "hold_domain"]
 
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
@@ -329,7 +335,7 @@ def _suffixes() -> PublicSuffixList:
 
 async def cover_hosts(
     connection: Connection, hosts: set[str], *, allow_private: bool
-) -> tuple[dict[str, Cover], dict[str, str | Hint]]:
+) -> tuple[dict[str, CoveringDomain], dict[str, str | Hint]]:
     """The domain of each host, created where there is none; and why some hosts are rejected."""
     if not hosts:
         return {}, {}

@@ -126,7 +126,7 @@ class ProxyProber:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ProxyTrial:
     """A probe by hand; a failing proxy that has recovered is enabled."""
 
     proxy: PickedProxy
@@ -136,14 +136,14 @@ class Trial:
 
 async def try_proxies(
     proxies: Proxies, ids: Sequence[int], options: ClientOptions, url: str | None = None
-) -> list[Trial]:
+) -> list[ProxyTrial]:
     """Probe each proxy, a few at the same time; enable those that have recovered."""
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def try_one(proxy: PickedProxy) -> Trial:
+    async def try_one(proxy: PickedProxy) -> ProxyTrial:
         async with turn:
             result = await probe(proxy, options, url)
-        return Trial(proxy, result, result.ok and await proxies.recovered(proxy.id))
+        return ProxyTrial(proxy, result, result.ok and await proxies.recovered(proxy.id))
 
     opened = [await proxies.open(proxy_id) for proxy_id in ids]
     return await asyncio.gather(*map(try_one, opened))

@@ -34,7 +34,7 @@ from forager.fetch.proxies.proxy import (
     ProxyRecord,
     ProxyScheme,
     ProxySpec,
-    Tally,
+    ProxyTally,
     check_cost,
 )
 from forager.hints import Hint, Option, action
@@ -186,7 +186,7 @@ class ProxyPool:
         self._vault = vault
         self._guard = guard
         self._region = region
-        self._tallies: dict[int, Tally] = {}
+        self._tallies: dict[int, ProxyTally] = {}
         self._usage = UsageLog(database)
         self._urgent = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -226,11 +226,11 @@ class ProxyPool:
     def succeeded(self, proxy_id: int, response_ms: float) -> None:
         """Count a request that the proxy delivered, whatever the server responded."""
         bounded = min(max(response_ms, 0.0), MAX_RESPONSE_MS)
-        self._tallies.setdefault(proxy_id, Tally()).succeed(bounded)
+        self._tallies.setdefault(proxy_id, ProxyTally()).succeed(bounded)
 
     def failed(self, proxy_id: int, reason: str) -> None:
         """Count a failure of the proxy (RotateProxy); too many in a row disable it."""
-        tally = self._tallies.setdefault(proxy_id, Tally())
+        tally = self._tallies.setdefault(proxy_id, ProxyTally())
         tally.fail(storable_message(reason, MAX_REASON))
         if tally.run > FAILURES_ALLOWED:
             self._urgent.set()
@@ -272,7 +272,7 @@ class ProxyPool:
             except (DatabaseUnavailable, DiskFull) as error:
                 log.warning("counts of proxies cannot be written now", reason=error.message)
 
-    def _take_back(self, tallies: dict[int, Tally]) -> None:
+    def _take_back(self, tallies: dict[int, ProxyTally]) -> None:
         for proxy_id, earlier in tallies.items():
             later = self._tallies.get(proxy_id)
             self._tallies[proxy_id] = earlier.followed_by(later) if later else earlier

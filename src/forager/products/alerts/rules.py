@@ -25,7 +25,7 @@ from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists
 from forager.products.store.alerts import OfferKey, PastOffer
-from forager.products.store.offers import Rivals, select_rivals
+from forager.products.store.offers import CompetingOffers, select_rivals
 from forager.products.validation.plausibility import Offer
 
 __all__ = ["AlertKind"]
@@ -216,7 +216,7 @@ async def triggered_alerts(
 
 async def _rivals(
     connection: Connection, kinds: Set[str], product_ids: Sequence[int]
-) -> Mapping[int, Rivals]:
+) -> Mapping[int, CompetingOffers]:
     """Prices of other offers, and the own prices, if rules compare with them."""
     if not kinds & {AlertKind.BEST_OFFER, AlertKind.UNDERCUT}:
         return {}

@@ -42,15 +42,15 @@ async def select_counts(connection: Connection) -> CatalogCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ValueShare:
     column: str
     value: str | None
     products: int
 
 
-async def count_shares(connection: Connection) -> list[Share]:
+async def count_shares(connection: Connection) -> list[ValueShare]:
     """Products by availability, currency and domain, in one pass over the table."""
-    return await Rows(connection, Share).all(
+    return await Rows(connection, ValueShare).all(
         """
         SELECT g.kind AS column,
                CASE g.kind WHEN 'availability' THEN g.availability

@@ -30,7 +30,7 @@ from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.stages.page_archive import Download, PageArchive
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import hints as hint_store
-from forager.tasks.store.stages import set_needs_browser
+from forager.tasks.store.stages import set_moved, set_needs_browser
 
 NOT_MODIFIED = 304
 PAGES = (ContentKind.HTML, ContentKind.XHTML)
@@ -227,7 +227,7 @@ class Downloader(StageLoop[Download]):
         self, task: LeasedTask, plan: RolloutPlan, fetch: PageFetch
     ) -> Download:
         # a check without a browser needs the whole page: that it is unchanged would show nothing
-        request = Request(task.url) if task.needs_browser else _request(task, plan)
+        request = Request(task.address) if task.needs_browser else _request(task, plan)
         response = await _fetch(fetch, request)
         if response.status == NOT_MODIFIED:
             return Download(_seen(task, fetch, TaskOutcome.UNCHANGED))
@@ -241,7 +241,7 @@ class Downloader(StageLoop[Download]):
             if self._settings.render_skip_unchanged:
                 return Download(_seen(task, fetch, TaskOutcome.UNCHANGED))
             before = await self._browser.static_before(task)
-            response = before or await _fetch(fetch, Request(task.url))
+            response = before or await _fetch(fetch, Request(task.address))
         if kind_of(response.body, response.headers.get("Content-Type"), response.url) not in PAGES:
             return Download(_seen(task, fetch, TaskOutcome.OK), response)
         rendered = await self._browser.render(fetch, response)
@@ -262,6 +262,14 @@ class Downloader(StageLoop[Download]):
             await complete_tasks(connection, done, settings=self._settings)
             await touch_unchanged(connection, unchanged)
             await dead_letters.resolve_of_tasks(connection, unchanged)
+        moved = {
+            download.task.id: download.attempt.moved_to
+            for download in batch
+            if download.attempt.moved_to != download.task.moved_to
+            and download.attempt.outcome is not TaskOutcome.DEFERRED
+        }
+        if moved:
+            await set_moved(connection, moved)
         left = {download.task.id: True for download in batch if download.needs_browser}
         if left:
             await set_needs_browser(connection, left)
@@ -300,8 +308,10 @@ def _request(task: LeasedTask, plan: RolloutPlan) -> Request:
     is_retry = task.retry_count > 0
     is_read = task.parser_version == read_by(*used_parser(task.url, active))
     if not is_read or tried_versions(task.url, active, canary) is not None:
-        return Request(task.url, is_retry=is_retry)
-    return Request(task.url, etag=task.etag, last_modified=task.last_modified, is_retry=is_retry)
+        return Request(task.address, is_retry=is_retry)
+    return Request(
+        task.address, etag=task.etag, last_modified=task.last_modified, is_retry=is_retry
+    )
 
 
 def read_by(parser: str, version: str) -> str:
@@ -318,6 +328,7 @@ def _seen(task: LeasedTask, fetch: PageFetch, outcome: TaskOutcome) -> Attempt:
         proxy_id=fetch.proxy_id,
         duration_ms=fetch.duration_ms,
         size=fetch.size,
+        moved_to=fetch.permanent_url if fetch.permanent_url != task.url else None,
     )
 
 

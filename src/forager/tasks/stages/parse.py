@@ -335,8 +335,8 @@ def _cause(read: ReadTask, written: Written | None) -> Cause | None:
 def _field_errors(read: ReadTask) -> Iterator[Attempt]:
     """The errors of a parser's fields on a page whose other fields were stored."""
     for problem in read.reading.active.problems if read.reading is not None else ():
-        words = one_line(f"{problem.field}: {problem.message}")
-        cause = Cause(ErrorKind.PARSE, words, stack_trace=problem.stack_trace)
+        message = one_line(f"{problem.field}: {problem.message}")
+        cause = Cause(ErrorKind.PARSE, message, stack_trace=problem.stack_trace)
         yield replace(read.attempt, cause=cause)
 
 

@@ -28,13 +28,22 @@ READ_BY: LiteralString = """
     END AS parser_version
 """
 
+# A permanent redirect is followed once, and remembered while it leads to the page of the product.
+MOVED_TO: LiteralString = """
+    CASE WHEN t.moved_to IS NOT NULL
+          AND EXISTS (SELECT FROM product_aliases a JOIN products p ON p.id = a.product_id
+                       WHERE a.url_hash = t.url_hash AND p.url = t.moved_to)
+         THEN t.moved_to
+    END AS moved_to
+"""
+
 COLUMNS: LiteralString = f"""
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
     t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
     d.domain_name, d.use_proxies, d.allow_private,
     coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser,
     t.needs_browser AND t.browser_until <= now() IS TRUE AS browser_expired,
-    10 - t.priority AS priority
+    10 - t.priority AS priority, {MOVED_TO}
 """
 
 # Whether only workers with a browser may download a task: by the setting of the task or its domain,

@@ -126,7 +126,7 @@ async def link(visit: OperatorVisit, form: Submitted) -> Done:
 @action(router, "/items/unlink")
 async def unlink(visit: OperatorVisit, form: Submitted) -> Done:
     item = await unlink_offer(visit.database, form.text("product"))
-    return Done("The product is a separate item now.", to=form.optional("back") or _path(item))
+    return Done("The product is a separate item now.", to=_path(item))
 
 
 def _path(item: str) -> str:

@@ -15,7 +15,7 @@ ALTER TABLE sources DROP COLUMN markdown_way, DROP COLUMN markdown_checked_at;
 ALTER TABLE generations DROP COLUMN embedded_at;
 
 -- tasks -------------------------------------------------------------------------------------------
-ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until;
+ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until, DROP COLUMN moved_to;
 
 -- products ----------------------------------------------------------------------------------------
 DROP VIEW price_index;

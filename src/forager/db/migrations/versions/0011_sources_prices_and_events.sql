@@ -89,7 +89,10 @@ COMMENT ON COLUMN generations.embedded_at IS 'When all its sections had vectors,
 -- tasks -------------------------------------------------------------------------------------------
 ALTER TABLE crawl_tasks
     ADD COLUMN browser_since timestamptz,
-    ADD COLUMN browser_until timestamptz;
+    ADD COLUMN browser_until timestamptz,
+    ADD COLUMN moved_to text;
+COMMENT ON COLUMN crawl_tasks.moved_to IS
+    'Where the URL redirects to permanently: requested instead while it is the page of the product.';
 COMMENT ON COLUMN crawl_tasks.browser_since IS
     'When `needs_browser` was decided; NULL: it does not need one.';
 COMMENT ON COLUMN crawl_tasks.browser_until IS
