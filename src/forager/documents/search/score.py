@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 
-from forager.db.text_search import primary
 from forager.documents.names import path_words
 from forager.documents.search.tsquery import EMPTY, TsQuery
+from forager.extract.languages import primary_language
 
 _WORDS = re.compile(r"\w+")
 # separators in titles: "tempfile — Generate files · Python documentation"
@@ -183,7 +183,7 @@ def score(candidates: Sequence[Candidate], terms: WeightedTerms, weights: Weight
     pages: dict[int, list[Candidate]] = {}
     name_pages(candidates)
     for candidate in candidates:
-        language = primary(candidate.place.language) or terms.source_language
+        language = primary_language(candidate.place.language) or terms.source_language
         candidate.is_preferred = language == terms.language
         candidate.score = _score(candidate, terms, weights)
         pages.setdefault(candidate.document_id, []).append(candidate)
