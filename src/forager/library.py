@@ -79,6 +79,7 @@ class CrawlSettings(TypedDict, total=False):
     repository: str
     ref: str
     subfolder: str
+    markdown: str
     render: str
     render_urls: list[str]
     wait_for: str

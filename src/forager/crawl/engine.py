@@ -9,6 +9,7 @@ from functools import partial
 
 from forager.clock import local_time, wait_for_event
 from forager.crawl.batch import Batch, Committer
+from forager.crawl.events import record_logged_out
 from forager.crawl.extraction.rereading import LEARNING, BoilerplateLearner
 from forager.crawl.finalization import Finalization
 from forager.crawl.frontier.entry import FrontierEntry
@@ -20,7 +21,7 @@ from forager.crawl.visitor import HostRequest, Visitor
 from forager.fetch.budgets.terms import CrawlTerms
 from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait
-from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, Outcome, Paused, Stopped, Waiting
 from forager.render.stats import ShapeStats, upsert_shape_stats
 
 BATCH_SIZE = 50
@@ -40,6 +41,8 @@ LONGEST_BATCH_SECONDS = 25.0
 RENDER_ROOM = 50
 # hosts whose connections may all be in use at a time
 MANY_HOSTS = 100
+# visits under way beyond which none are started while the pages of all crawls wait for extraction
+FEW_VISITS = 4
 # how long the engine waits at most before it checks limits again
 LONGEST_PAUSE = 5.0
 # a wait that is worth saying in a report
@@ -123,6 +126,9 @@ class Engine:
                 return await self._finish(FINISHED)
             if (shape_stats := self._visitor.rendering.needs_browser_worker) is not None:
                 return await self._hand_over(shape_stats)
+            if (message := self._visitor.logins.message) is not None:
+                await self._leave(Stopped())
+                return Paused(message, partial(record_logged_out, self._context.job, message))
             await self._read_frontier()
             self._learn()
             self._launch()
@@ -202,6 +208,8 @@ class Engine:
         """Visits that may still be started: what a kill would cost stays bounded by this."""
         if self._bytes_waiting + self._learner.waiting_bytes >= BYTES_WAITING:
             return 0
+        if len(self._visits) >= FEW_VISITS and self._context.shared.is_backlogged:
+            return 0  # each page that waits is in memory
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         # rendered pages have separate slots: they are slow, and must not delay others
         rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)

@@ -28,6 +28,9 @@ def extractor_version(digest: str = "") -> str:
     return f"{EXTRACTOR_VERSION}-{digest}" if digest else str(EXTRACTOR_VERSION)
 
 
+# the end of the version of a document that was read from markdown of the site
+OF_MARKDOWN = "+markdown"
+
 MAX_EXCERPT = 200  # characters of a removed block that reports show
 
 

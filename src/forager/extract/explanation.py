@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from forager.extract.content.boilerplate import ElementVerdict
-from forager.extract.content.choose import Main
+from forager.extract.content.choose import MainContent
 from forager.extract.content.removal import is_dropped
 from forager.extract.content.repeated import block_text
 from forager.extract.document import RemovedBlock
@@ -17,7 +17,7 @@ PHRASE = "a phrase of buttons, labels and notices"
 
 def explain_removed(
     tokens: Tokens,
-    main: Main,
+    main: MainContent,
     marked: Mapping[int, int],
     pages: int,
     phrases: Iterable[str],
@@ -38,7 +38,7 @@ def explain_removed(
 
 
 def _elements(
-    tokens: Tokens, main: Main, marked: Mapping[int, int], pages: int
+    tokens: Tokens, main: MainContent, marked: Mapping[int, int], pages: int
 ) -> Iterator[RemovedBlock]:
     outside = f"outside the main content, which was found by: {main.rule}"
     yield from _outside(tokens, 0, main.start, outside)

@@ -81,10 +81,10 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
     # emphasis may be inside a word, and a star between two of them,
     # and `<br>` may separate the lines of a cell, or be a word of the page
     lines = text.replace("<br>", " ")
-    joined, apart = (
+    joined, separated = (
         Counter(_WORD.findall(_MARKS.sub(mark, read))) for mark, read in (("", text), (" ", lines))
     )
-    lost = visible - (joined | apart) - removed
+    lost = visible - (joined | separated) - removed
     elements: Counter[str] = Counter()
     missing: dict[str, list[str]] = {kind: [] for kind in KINDS}
     have = _compact(text) + (_compact(lines) if lines != text else "")

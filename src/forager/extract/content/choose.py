@@ -24,7 +24,7 @@ _FEW_WORDS = 25  # characters of text without a tag in it
 _SENTENCE = 60
 
 
-class Main(NamedTuple):
+class MainContent(NamedTuple):
     """The token range of the main element, and the rule that chose it."""
 
     start: int
@@ -72,13 +72,13 @@ class _Text:
 
 def _leave_out(tokens: Tokens, lengths: list[int]) -> None:
     done = -1  # the end of the last dropped element
-    for index in tokens.judged:
+    for index in tokens.marked:
         if index > done and is_dropped(tokens, index):
             done = tokens.closing[index]
             lengths[index + 1 : done + 1] = [0] * (done - index)
 
 
-def choose_main(tokens: Tokens) -> Main:
+def choose_main(tokens: Tokens) -> MainContent:
     """The most precisely named element with enough of the page, or else the densest one.
 
     Where each of them would lose most of the text, class names are ignored.
@@ -125,12 +125,12 @@ def _prose_by_standard(tokens: Tokens) -> int:
     return prose
 
 
-def _main(tokens: Tokens, start: int, rule: str, fallbacks: int) -> Main:
+def _main(tokens: Tokens, start: int, rule: str, fallbacks: int) -> MainContent:
     end = tokens.closing[start]
     tokens.extent = end - start + 1
     inside = any(start <= index <= end for index in tokens.titles)
     before = [index for index in tokens.titles if index < start]
-    return Main(start, end, rule, before[-1] if before and not inside else None, fallbacks)
+    return MainContent(start, end, rule, before[-1] if before and not inside else None, fallbacks)
 
 
 def _candidates(tokens: Tokens) -> dict[int, list[int]]:
