@@ -25,6 +25,7 @@ from forager.jobs.queue import Queue
 from forager.logs import configure_logs
 from forager.parsers import registry
 from forager.settings import Settings
+from forager.settings.crawling import MarkdownMode
 from servers.shop import Shop
 from support.databases import Databases, administration, with_database
 
@@ -160,6 +161,8 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
         dead_letter_after=0,
         gone_visits=1,
         gone_after=0,
+        # tests count requests; those of markdown turn it on
+        markdown=MarkdownMode.NEVER,
         log_level="critical",
     )
 
@@ -169,6 +172,7 @@ def command_line(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: P
     """Commands of this test use its database, and run in an empty folder."""
     monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
     monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.setenv("FORAGER_MARKDOWN", "never")
     monkeypatch.chdir(tmp_path)
 
 

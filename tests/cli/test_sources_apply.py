@@ -185,3 +185,21 @@ def test_waiting_reports_the_result_of_each_source(tmp_path: Path) -> None:
     assert "3 URLs discovered = 2 fetched + 1 failed\n  failed: 1 http_404\n" in shown.out
     again = forager("sources", "apply", "--wait")  # nothing is left to do for the first
     assert (again.code, "= good (keep)" in again.out) == (2, True)
+
+
+def test_secrets_of_a_source_are_compared_and_kept(file: Path) -> None:
+    lines = "sources:\n  - name: wiki\n    url: https://wiki.example/\n"
+    file.write_text(f"{lines}    headers: {{Cookie: session=monday}}\n")
+    forager("sources", "apply", "--yes")
+    assert "= wiki (keep)" in forager("sources", "apply", "--dry-run").out
+    file.write_text(f"{lines}    headers: {{Cookie: session=tuesday}}\n")
+    plan = forager("sources", "apply", "--dry-run").out
+    assert "headers: changed (not shown)" in plan
+    assert "tuesday" not in plan
+    # the file may leave out what `sources login` has set, but not for another site
+    said = forager("sources", "login", "wiki", "--header", "Cookie: session=friday").out
+    assert "uses them when it runs next" in said
+    file.write_text(lines)
+    assert "= wiki (keep)" in forager("sources", "apply", "--dry-run").out
+    file.write_text(lines.replace("wiki.example", "other.example"))
+    assert "headers:" in forager("sources", "apply", "--dry-run").out

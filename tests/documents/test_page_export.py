@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 import yaml
 
@@ -112,6 +114,34 @@ async def test_lines_and_llms_files(database: Database, corpus: Corpus) -> None:
     full = await text(database, PageFormat.LLMS_FULL)
     assert full.count("\nURL: <https://docs.example/") == 5
     assert "Install it." in full
+
+
+async def test_llms_files_leave_out_what_all_titles_share(database: Database) -> None:
+    corpus = Corpus(database)
+    pages = {
+        "/a": [("Pumps - Example docs", "- A list\n\n# No\n\nA pump moves [water](/w). More.")],
+        "/b": [("Valves - Example docs", "```sh\nvalve --open and --close\n```")],
+        "/c": [("Tanks", "A tank holds what\nthe pump moves] (x)")],
+    }
+    await corpus.publish("docs.example", pages)
+    lines = (await text(database, PageFormat.LLMS)).splitlines()[-3:]
+    assert lines == [
+        "- [Pumps](<https://docs.example/a>): A pump moves water.",
+        "- [Valves](<https://docs.example/b>)",
+        "- [Tanks](<https://docs.example/c>): A tank holds what the pump moves] (x)",
+    ]
+    assert "Title: Pumps\n" in await text(database, PageFormat.LLMS_FULL)
+
+
+async def test_parquet_has_the_markdown(database: Database, corpus: Corpus) -> None:
+    export = await open_export(database, "docs.example")
+    parts = [part async for part in export_parts(database, export, PageFormat.PARQUET)]
+    rows = pyarrow.parquet.read_table(io.BytesIO(b"".join(parts))).to_pylist()
+    assert len(rows) == 5
+    home = rows[0]
+    assert (home["url"], home["title"]) == ("https://docs.example/", "Home")
+    assert "Welcome." in home["markdown"]
+    assert home["fetched_at"].tzinfo is not None
 
 
 async def test_an_older_generation_can_be_exported(database: Database, corpus: Corpus) -> None:

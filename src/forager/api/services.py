@@ -14,10 +14,12 @@ from pydantic import WithJsonSchema
 
 from forager.access.caller import STRANGER, Caller, Scope
 from forager.api.actions import as_call
-from forager.checks import Report
+from forager.archive.options import archive_options
+from forager.checks import Report, Topic, checks_in, run_checks
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.db.database import Connection, Database
 from forager.db.transactions import InTransaction
+from forager.documents import checks
 from forager.documents.generation import Source
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.sources import get_source
@@ -105,6 +107,8 @@ BACKTESTS = Slots(1, "a backtest")
 BACKTEST_SECONDS = 60.0
 AUDITS = Slots(1, "an audit")
 AUDIT_SECONDS = 300.0
+SOURCE_CHECKS = Slots(1, "a check of a source")
+SOURCE_CHECK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,14 @@ class Services:
         )
         work = audit_catalog(self.database, self.settings)
         return await _limited(AUDITS, AUDIT_SECONDS, work, "audit", hint)
+
+    async def check_source(self, source: Source) -> Report:
+        """Extract the published pages of a source again to find content that was lost."""
+        hint = f"`forager sources check {source.id}` has no time limit."
+        storage = archive_options(self.settings).open()
+        work = checks.read_source(self.database, storage, source.id)
+        pages = await _limited(SOURCE_CHECKS, SOURCE_CHECK_SECONDS, work, "check", hint)
+        return await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
 
     async def find_job(self, text: str) -> Job:
         """A job by its ID, or by the beginning of it as long as that is unique."""

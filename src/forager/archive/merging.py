@@ -35,7 +35,7 @@ CHUNK = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeCounts:
     """Counts of a merge."""
 
     segments: int = 0
@@ -59,7 +59,7 @@ def plan_merges(segments: Iterable[SmallSegment], limit: int) -> list[list[Small
 
 async def merge_segments(
     database: Database, storage: Storage, limit: int, *, grace: float = GRACE
-) -> Merged:
+) -> MergeCounts:
     """Merge what is small, until nothing is left to merge."""
     async with database.connection() as connection:
         await merges.close_abandoned(connection, OWNER, seconds=GIVEN_UP_AFTER)
@@ -67,11 +67,11 @@ async def merge_segments(
         small = await merges.select_small(
             connection, below=limit // FEWEST, owner=OWNER, fewest=FEWEST, limit=CHUNK
         )
-    done = Merged()
+    done = MergeCounts()
     for group in plan_merges(small, limit):
         if await _merge(database, storage, group, grace):
             size = sum(segment.bytes for segment in group)
-            done = Merged(done.segments + len(group), done.into + 1, done.bytes + size)
+            done = MergeCounts(done.segments + len(group), done.into + 1, done.bytes + size)
     return done
 
 

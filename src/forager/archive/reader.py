@@ -21,8 +21,9 @@ from forager.archive.warc_record import (
     unpack,
 )
 from forager.errors import InvalidInput, NotFound, error_text
+from forager.extract.kinds import MARKDOWN_TYPE
 
-# a rendered page, which is read like a response that has it as its body
+# a rendered page, or the markdown of a page: read like a response that has it as its body
 _CONVERSION = "conversion"
 # one request to an object store, and what is fed to a decoder at once
 _FETCH_BYTES = 4 * 1024 * 1024
@@ -104,7 +105,7 @@ async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
 
 
 async def read_response(storage: Storage, ref: ArchiveRef) -> ArchivedResponse:
-    """Return the response at a reference; of a rendered page, the page."""
+    """Return the response at a reference; of a rendered page, the page; or its markdown."""
     *others, last = await read_records(storage, ref)
     pictures = (record.block for record in others if record.kind == "resource")
     return replace(parse_response(last), picture=next(pictures, b""))
@@ -221,7 +222,7 @@ def _rendered(record: ArchivedRecord) -> ArchivedResponse:
         headers=(("Content-Type", content_type),),
         body=record.block,
         digest=record.fields.get("warc-payload-digest"),
-        rendered=True,
+        rendered=not content_type.startswith(MARKDOWN_TYPE),
     )
 
 

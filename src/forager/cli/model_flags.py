@@ -144,7 +144,10 @@ class ModelFlags:
                 return bool | None, None, {"flag": f"--{flag}/--no-{flag}"}
             no = "no-" if self._is_turned_off(name) else ""
             return bool, False, {"flag": f"--{no}{_dashed(name)}"}
-        if get_origin(kind) in (list, tuple, dict):
+        if get_origin(kind) is dict:
+            one = {"flag": f"--{_dashed(name).removesuffix('s')}", "metavar": "'NAME: VALUE'"}
+            return list[str], PydanticUndefined if field.is_required() else [], one
+        if get_origin(kind) in (list, tuple):
             item = _plain_type(get_args(kind)[0])
             if name in self._removable:
                 return list[str] | None, None, {"metavar": f"TEXT|{DEFAULT}"}

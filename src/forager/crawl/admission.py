@@ -6,11 +6,11 @@ by hand or by schedule, a retry, a resume.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
@@ -25,8 +25,14 @@ from forager.access.quotas import (
     taken,
 )
 from forager.crawl.ledger import state_from
-from forager.crawl.options import POOL, CrawlOptions
-from forager.crawl.service import KIND, default_source, request_crawl
+from forager.crawl.options import POOL, CrawlOptions, crawl_options
+from forager.crawl.service import (
+    KIND,
+    decrypt_secrets,
+    default_source,
+    encrypt_secrets,
+    request_crawl,
+)
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
@@ -34,7 +40,7 @@ from forager.db.database import Connection, Database
 from forager.db.transactions import InTransaction
 from forager.documents import publication
 from forager.documents.generation import Source
-from forager.documents.sources import enqueue_refresh
+from forager.documents.sources import enqueue_refresh, merge_options
 from forager.errors import GiveUp, NotAllowed, NotPermitted
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
@@ -45,6 +51,7 @@ from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.queue import Enqueued, Queue, no_such_job
 from forager.operations.operation import Context
 from forager.operations.slots import Slots
+from forager.secrets import Vault
 from forager.settings import Settings
 
 if TYPE_CHECKING:
@@ -113,6 +120,31 @@ async def lack_for_refresh(database: Database, source: Source) -> QuotaExceeded 
     if source.user_id is None or source.next_refresh_at is None:
         return None
     return await lack_of_room(database, source.user_id)
+
+
+async def replace_headers(
+    context: Context, source: Source, headers: Mapping[str, str]
+) -> Job | None:
+    """Give a source and its active crawl other headers, sealed; that crawl, if there is one."""
+    queue = Queue(context.database, context.settings)
+    active = await queue.list_jobs(source_id=source.id, statuses=list(ACTIVE), limit=1)
+    vault = Vault(context.settings)
+
+    def replaced(payload: dict[str, Any]) -> dict[str, Any]:
+        options = decrypt_secrets(crawl_options(payload), vault)
+        changed = crawl_options(
+            options.model_dump(exclude_defaults=True) | {"headers": {**options.headers, **headers}}
+        )
+        sealed = encrypt_secrets(changed, vault).model_dump(mode="json", exclude_defaults=True)
+        return {name: sealed[name] for name in ("headers", "sealed") if name in sealed}
+
+    if source.kind != KIND:
+        raise NotAllowed(f"source {source.id} is no crawl: it sends no headers")
+    async with context.database.transaction() as connection:
+        await merge_options(connection, source.id, replaced(source.payload))
+        for job in active.items:
+            await queue.merge_payload(connection, job.id, replaced(job.payload))
+    return next(iter(active.items), None)
 
 
 async def get_job(context: Context, job_id: UUID) -> Job:

@@ -9,6 +9,7 @@ from functools import partial
 
 from forager.clock import local_time, wait_for_event
 from forager.crawl.batch import Batch, Committer
+from forager.crawl.events import record_logged_out
 from forager.crawl.extraction.rereading import LEARNING, BoilerplateLearner
 from forager.crawl.finalization import Finalization
 from forager.crawl.frontier.entry import FrontierEntry
@@ -20,7 +21,7 @@ from forager.crawl.visitor import HostRequest, Visitor
 from forager.fetch.budgets.terms import CrawlTerms
 from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait
-from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, Outcome, Paused, Stopped, Waiting
 from forager.render.stats import ShapeStats, upsert_shape_stats
 
 BATCH_SIZE = 50
@@ -125,6 +126,9 @@ class Engine:
                 return await self._finish(FINISHED)
             if (shape_stats := self._visitor.rendering.needs_browser_worker) is not None:
                 return await self._hand_over(shape_stats)
+            if (message := self._visitor.logins.message) is not None:
+                await self._leave(Stopped())
+                return Paused(message, partial(record_logged_out, self._context.job, message))
             await self._read_frontier()
             self._learn()
             self._launch()

@@ -95,6 +95,11 @@ class JobReporter:
         return recorded
 
 
+async def record_logged_out(job: Job, message: str, connection: Connection) -> None:
+    """Record that a crawl was paused because it is logged out; part of that transaction."""
+    await events.record_events(connection, [_event(EventKind.CRAWL_STALLED, job, reason=message)])
+
+
 async def _is_reported(connection: Connection, job: Job, since: datetime) -> bool:
     return await events.occurred_since(
         connection, EventKind.CRAWL_STALLED, job.source_id or str(job.id), since

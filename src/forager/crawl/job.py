@@ -24,6 +24,8 @@ from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
 from forager.crawl.frontier.window import Window
 from forager.crawl.gate import join_gate
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
+from forager.crawl.logins import LoginWatch
+from forager.crawl.markdown import MarkdownFirst
 from forager.crawl.options import crawl_options
 from forager.crawl.outcomes import OutcomeRules
 from forager.crawl.pages import CarryOver, Pages
@@ -45,6 +47,7 @@ from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.settings.crawling import MarkdownMode
 
 
 async def crawl(context: JobContext) -> Outcome:
@@ -59,8 +62,7 @@ async def crawl(context: JobContext) -> Outcome:
             )
             async with reports.reported(parts.activity):
                 outcome = await parts.run()
-            if not isinstance(outcome, Completed):
-                await parts.activity.leave(outcome)
+            await parts.activity.leave(outcome)
             return outcome
     except (LeaseLost, DatabaseUnavailable, DiskFull):
         raise  # the run is resumed, or another one has taken over
@@ -148,6 +150,10 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         if options.documents
         else None
     )
+    markdown = options.markdown or context.settings.markdown
+    reads_markdown = markdown is MarkdownMode.AUTO and options.files is None
+    if writer is not None:
+        writer.reads_markdown = reads_markdown
     extraction = await context.shared.get("extraction", partial(_extraction, context.settings))
     context.shared.backlog = lambda: extraction.waiting
     if writer is None or writer.base_id is None:
@@ -181,6 +187,8 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         extractor,
         pages,
         rendering,
+        MarkdownFirst(context, gate.robots, extractor, writer, is_on=reads_markdown),
+        LoginWatch.of(options),
         CarryOver(pages, options, context.settings),
         committer.writing,
         known,

@@ -15,7 +15,7 @@ from forager.extract.wildcard import Pattern
 from forager.fetch.files.address import FileSource
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import header_refusal
-from forager.settings.crawling import RenderMode
+from forager.settings.crawling import MarkdownMode, RenderMode
 from forager.settings.values import LARGEST_BIGINT, HeaderValue, PlainText
 from forager.validation import matches, sentences
 
@@ -183,6 +183,12 @@ class CrawlChoices(BaseModel):
         default=None,
         title="Subfolder",
         description="Only read this folder of the repository, archive or folder.",
+    )
+    markdown: MarkdownMode | None = Field(
+        default=None,
+        title="Markdown",
+        description="Read pages from the markdown that the site offers, if it does (auto), or"
+        " never; the setting `markdown` by default.",
     )
     render: RenderMode = Field(
         default=RenderMode.AUTO,

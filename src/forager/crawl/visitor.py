@@ -14,6 +14,8 @@ from forager.crawl.extraction.rereading import BoilerplateLearner
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.loops import CONTENT
+from forager.crawl.logins import LoginWatch
+from forager.crawl.markdown import MarkdownFirst, MarkdownPage
 from forager.crawl.outcomes import (
     LEAST_CONTENT,
     OutcomeRules,
@@ -53,6 +55,11 @@ NO_REQUEST = HostRequest(lambda: None, lambda: None)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
+    """Visits one entry of the frontier: robots.txt, request, rendering, extraction, outcome.
+
+    It writes nothing to the database; `Committer` commits the results of many visits together.
+    """
+
     context: JobContext
     outcomes: OutcomeRules
     sender: Sender
@@ -60,6 +67,8 @@ class Visitor:
     extractor: PageExtractor
     pages: Pages
     rendering: Rendering
+    markdown: MarkdownFirst
+    logins: LoginWatch
     carry_over: CarryOver
     # held during a commit
     writing: asyncio.Lock
@@ -91,6 +100,14 @@ class Visitor:
 
     async def _visit(self, entry: FrontierEntry, request: HostRequest) -> Visit:
         try:
+            if (page := self.markdown.page_of(entry.url)) is not None:
+                return Settlement(
+                    entry=entry,
+                    outcome=Outcome.DUPLICATE,
+                    reason="markdown",
+                    detail=f"is the markdown of {page}",
+                    duplicate_of=page,
+                )
             await self.robots.check(entry.url)
             previous = await self.pages.previous(entry.key)
             response = await self._fetch(entry, previous, request)
@@ -99,6 +116,8 @@ class Visitor:
                 if static is None:
                     return await self._unchanged(entry, response, previous)
                 response = static
+            if self.logins.is_sent_to_login(entry, response):
+                return self.logins.suspect(entry, previous)
             settled = self.outcomes.status(entry, response)
             return settled or await self._read(entry, response, previous)
         except HostThrottled as throttled:
@@ -140,6 +159,7 @@ class Visitor:
         self, entry: FrontierEntry, response: Response, previous: PreviousPage
     ) -> Settlement:
         """A 304: the page is as it was, and so are its links."""
+        self.logins.read_page()
         self._remember(previous.content_hash, entry.url)
         links = await self.pages.links_before(previous, entry.depth)
         return self.outcomes.not_modified(entry, response, previous, links)
@@ -150,9 +170,15 @@ class Visitor:
         await self.learner.turn(entry, len(response.body))
         with span("extract"):
             facts = await self.extractor.extract(response)
+        if self.logins.is_login_form(entry, asks_password=facts.asks_password):
+            return self.logins.suspect(entry, previous)
+        self.logins.read_page()
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
-            return await self._settle(self.outcomes.page(entry, response, facts), facts, previous)
+            settled = self.outcomes.page(entry, response, facts)
+            return await self._settle(
+                await self._as_markdown(settled, response, facts), facts, previous
+            )
         if (message := self.rendering.check_browser(response.url, reason)) is not None:
             settled = replace(self.outcomes.page(entry, response, facts), rendering=message)
             return await self._settle(settled, facts, previous)
@@ -174,6 +200,25 @@ class Visitor:
             shape_stats=rendered.shape_stats,
         )
         return await self._settle(settled, rendered.facts, previous)
+
+    async def _as_markdown(
+        self, settled: Settlement, response: Response, facts: Extracted
+    ) -> Settlement:
+        """The page with the markdown that its site offers, if it does."""
+        is_page = settled.outcome is Outcome.FETCHED
+        if not is_page or self.outcomes.canonical_of(settled.entry, facts) is not None:
+            return settled
+        found = await self.markdown.read(settled.entry, response, facts)
+        if not isinstance(found, MarkdownPage):
+            return replace(settled, detail=found)
+        return replace(
+            settled,
+            document=found.document,
+            content_hash=found.document.content_hash,
+            frame=found.frame,
+            size=(settled.size or 0) + found.size,
+            detail=found.message,
+        )
 
     async def _settle(
         self, settled: Settlement, facts: Extracted, previous: PreviousPage | None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -26,10 +28,11 @@ from forager.documents.store import generations, reads
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.markdown.links import LinkStyle
-from forager.extract.text import collapse
+from forager.extract.markdown.scan import plain_heading
+from forager.extract.text import clip, collapse, storable
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FOLDER
-from forager.row_files import CountingFile, Gathered
+from forager.row_files import CountingFile, DrainableFile, file_parts
 
 AT_ONCE = 100
 # the directory at the end of a zip file is kept in memory
@@ -43,6 +46,7 @@ _PAGE_SUFFIX = re.compile(r"\.(?:x?html?|md|txt|php|aspx?)$", re.IGNORECASE)
 
 class PageFormat(StrEnum):
     MARKDOWN = "markdown"  # one JSON object per line; the command line also writes a folder
+    PARQUET = "parquet"  # one row per page, with its markdown
     LLMS = "llms"  # llms.txt: a list of links
     LLMS_FULL = "llms-full"  # llms-full.txt: everything in one text
 
@@ -121,13 +125,42 @@ async def export_parts(
     database: Database, export: PageExport, format_: PageFormat
 ) -> AsyncIterator[bytes]:
     """One file, a part at a time."""
+    if format_ is PageFormat.PARQUET:
+        async for part in file_parts(format_, _COLUMNS, _rows(database, export)):
+            yield part
+        return
     render, head = _RENDERERS[format_]
     yield head(export).encode()
     folder = ""
-    async for page in exported_pages(database, export):
+    suffix = await _common_suffix(database, export) if format_ is not PageFormat.MARKDOWN else ""
+    async for each in exported_pages(database, export):
+        page = _without_suffix(each, suffix)
         if format_ is PageFormat.LLMS and folder != (folder := _folder(page)):
             yield f"\n## {escape_text(folder)}\n\n".encode()
         yield render(page).encode("utf-8", "replace")
+
+
+_COLUMNS = {
+    "url": "string",
+    "title": "string",
+    "language": "string",
+    "source": "string",
+    "generation": "int32",
+    "fetched_at": "timestamp",
+    "content_hash": "string",
+    "markdown": "string",
+}
+
+
+async def _rows(database: Database, export: PageExport) -> AsyncIterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    async for page in exported_pages(database, export):
+        record = page_record(page) | {"markdown": storable(page.markdown)}
+        rows.append({name: record[name] for name in _COLUMNS})
+        if len(rows) == AT_ONCE:
+            yield rows
+            rows = []
+    yield rows
 
 
 async def zip_parts(
@@ -140,7 +173,7 @@ async def zip_parts(
             f" {export.generation.pages:,}",
             hint="Export JSON lines instead.",
         )
-    written, used = Gathered(), set[str]()
+    written, used = DrainableFile(), set[str]()
     file = cast("BinaryIO", CountingFile(written))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         async for page in exported_pages(database, export):
@@ -204,7 +237,55 @@ def _head(export: PageExport) -> str:
 
 
 def _link(page: ReadPage) -> str:
-    return f"- [{_title(page)}](<{page.document.url}>)\n"
+    described = f": {text}" if (text := _description(page)) else ""
+    return f"- [{_title(page)}](<{page.document.url}>){described}\n"
+
+
+# the name of a site behind a title, which most of its titles share
+_SUFFIX = re.compile(r".(\s+[-|:·•»«/\u2013\u2014]\s+[^|·•»«]{1,100})$")
+SUFFIX_SAMPLE = 200
+SUFFIX_SHARE = 0.5
+
+
+async def _common_suffix(database: Database, export: PageExport) -> str:
+    """The text at the end of most titles, such as " - Example docs"; empty if there is none."""
+    async with database.connection() as connection:
+        rows = await reads.select_documents(
+            connection,
+            export.source.id,
+            export.generation.id,
+            after=("", 0),
+            prefix="",
+            limit=SUFFIX_SAMPLE,
+        )
+    found = Counter(match[1] for row in rows if (match := _SUFFIX.search(row.title or "")))
+    [(suffix, count)] = found.most_common(1) or [("", 0)]
+    return suffix if count > 1 and count > SUFFIX_SHARE * len(rows) else ""
+
+
+def _without_suffix(page: ReadPage, suffix: str) -> ReadPage:
+    title = page.document.title
+    if not suffix or title is None or not title.endswith(suffix):
+        return page
+    return replace_fields(page, document=replace_fields(page.document, title=title[: -len(suffix)]))
+
+
+_SENTENCE = re.compile(r"(.+?[.!?。](?=\s|$))", re.DOTALL)
+_NO_PROSE = re.compile(r"[#>|`*+\-~!<\[]|\d+[.)]\s|\s{4}")
+MAX_DESCRIPTION = 200
+LEAST_DESCRIPTION = 20  # characters
+
+
+def _description(page: ReadPage) -> str:
+    """The first sentence of a page, as plain text; empty if it has none."""
+    for section in page.sections[:5]:
+        for block in section.content[:20_000].split("\n\n"):
+            text = collapse(plain_heading(block))
+            if _NO_PROSE.match(block) or len(text) < LEAST_DESCRIPTION:
+                continue
+            sentence = _SENTENCE.match(text)
+            return escape_text(clip(sentence[1] if sentence else text, MAX_DESCRIPTION)[0])
+    return ""
 
 
 def _full(page: ReadPage) -> str:

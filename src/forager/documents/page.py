@@ -9,6 +9,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
+from forager.extract.document import OF_MARKDOWN
 from forager.extract.sections import Section
 
 
@@ -93,6 +94,11 @@ class PreviousPage:
     carried_times: int = 0
     carried_seconds: float = 0.0
     archive: ArchiveRef | None = None
+
+    @property
+    def is_markdown(self) -> bool:
+        """Whether it was read from markdown that the site offers."""
+        return self.extractor_version.endswith(OF_MARKDOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.db.rows import select_now
 from forager.documents.generation import Generation, Schedule, Source, SourceDeclaration
 from forager.documents.publication import (
@@ -169,6 +170,11 @@ async def set_limits(
             connection, source_id, keep=keep, max_shrink=max_shrink, max_failed=max_failed
         )
         return await existing_source(connection, source_id)
+
+
+async def merge_options(connection: Connection, source_id: str, options: dict[str, Any]) -> None:
+    """Replace some options of the refreshes of a source, inside the caller's transaction."""
+    await publishing.merge_payload(connection, source_id, options)
 
 
 async def delete_source(database: Database, source_id: str) -> None:

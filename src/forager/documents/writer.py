@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from forager.db.database import Connection
-from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.documents import publication
 from forager.documents.generation import NOT_PUBLISHED, failure_note, objection
 from forager.documents.names import new_sections
@@ -24,6 +24,8 @@ from forager.documents.publication_events import record_held_back
 from forager.documents.store import building, publishing, removal, words
 from forager.documents.store.building import SourceRow
 from forager.errors import GiveUp
+from forager.extract.document import OF_MARKDOWN
+from forager.extract.languages import primary_language
 from forager.jobs.context import JobContext
 
 MAX_KEYS = 10_000
@@ -56,6 +58,10 @@ class GenerationWriter:
         self._extractor_version = extractor_version
         # the blocks that the pages of the source have in common, once they are known
         self.repeated = source.repeated
+        # how the site offers its pages as markdown, "none" if it does not; None: not known
+        self.markdown_way = source.markdown_way
+        # whether pages that were read as markdown are still read so
+        self.reads_markdown = True
 
     @classmethod
     async def open(
@@ -92,8 +98,14 @@ class GenerationWriter:
         if len(keys) > MAX_KEYS:
             raise ValueError(f"{len(keys)} keys at once; at most {MAX_KEYS} go")
         return await self._context.database.run(
-            building.select_previous, self.base_id, keys, self._full_version
+            building.select_previous, self.base_id, keys, self._current_versions
         )
+
+    @property
+    def _current_versions(self) -> list[str]:
+        """The versions of documents that need not be extracted again."""
+        version = self._full_version
+        return [version, version + OF_MARKDOWN] if self.reads_markdown else [version]
 
     @property
     def _full_version(self) -> str:
@@ -164,6 +176,10 @@ class GenerationWriter:
         if unused := await removal.delete_unused_documents(connection, replaced):
             await removal.delete_sections(connection, unused)
 
+    async def store_markdown_way(self, connection: Connection, way: str) -> None:
+        """Remember how the site offers its pages as markdown."""
+        await building.set_markdown_way(connection, self.source_id, way)
+
     async def _recount(
         self, connection: Connection, reread: Sequence[tuple[SampledPage, IndexedDocument]]
     ) -> PageCounts:
@@ -173,7 +189,7 @@ class GenerationWriter:
             return counts
         keys = [page.key for page, _ in reread]
         previous = await building.select_previous(
-            connection, self.base_id, keys, self._full_version
+            connection, self.base_id, keys, self._current_versions
         )
         for page, document in reread:
             if before := previous.get(page.key):
@@ -257,7 +273,7 @@ async def _still_repeated(
 
 def configuration_for(languages: Iterable[str | None]) -> str | None:
     """The text search configuration of the language most pages are in; None if none is known."""
-    known = Counter(primary(language) for language in languages if language)
+    known = Counter(primary_language(language) for language in languages if language)
     if not known:
         return None
     return CONFIGURATIONS.get(known.most_common(1)[0][0], NEUTRAL)

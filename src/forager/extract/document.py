@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # extracted again, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 10
+EXTRACTOR_VERSION = 11
 
 
 def extractor_version(digest: str = "") -> str:
     """The version that a document is stored with: the extractor's, and that of learned blocks."""
     return f"{EXTRACTOR_VERSION}-{digest}" if digest else str(EXTRACTOR_VERSION)
 
+
+# the end of the version of a document that was read from markdown of the site
+OF_MARKDOWN = "+markdown"
 
 MAX_EXCERPT = 200  # characters of a removed block that reports show
 

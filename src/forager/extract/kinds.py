@@ -19,10 +19,11 @@ class ContentKind(StrEnum):
     OTHER = "other"  # images, archives, feeds: not extracted
 
 
+MARKDOWN_TYPE = "text/markdown"
 _BY_TYPE = {
     "text/html": ContentKind.HTML,
     "application/xhtml+xml": ContentKind.XHTML,
-    "text/markdown": ContentKind.MARKDOWN,
+    MARKDOWN_TYPE: ContentKind.MARKDOWN,
     "text/x-markdown": ContentKind.MARKDOWN,
     "text/plain": ContentKind.PLAIN,
     "text/x-rst": ContentKind.RST,

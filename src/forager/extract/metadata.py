@@ -14,6 +14,7 @@ from typing import TypeVar
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from forager.extract.directives import ALLOW_ALL, Directives, meta_directives
+from forager.extract.kinds import MARKDOWN_TYPE, media_type
 from forager.extract.links import Hrefs, add_href, is_page_link
 from forager.extract.text import clip, collapse
 from forager.extract.urls import LinkResolver, NormalizedUrl, Refusal
@@ -90,6 +91,28 @@ def header_canonicals(values: Iterable[str]) -> list[str]:
     return [link[1] for link in links if _REL_CANONICAL.search(link[2])]
 
 
+_REL_ALTERNATE = re.compile(
+    r";\s*+rel\s*+=\s*+\"?(?:[^\";,]*\s)?alternate(?=[\s\";,]|$)", re.IGNORECASE
+)
+_TYPE_MARKDOWN = re.compile(r";\s*+type\s*+=\s*+\"?text/markdown(?=[\s\";,]|$)", re.IGNORECASE)
+
+
+def header_markdown(values: Iterable[str]) -> list[str]:
+    """The addresses that Link headers name for the page as markdown."""
+    links = (link for value in values for link in _LINK_HEADER.finditer(value))
+    return [
+        link[1]
+        for link in links
+        if _REL_ALTERNATE.search(link[2]) and _TYPE_MARKDOWN.search(link[2])
+    ]
+
+
+def first_page(hrefs: Iterable[str], resolver: LinkResolver) -> NormalizedUrl | None:
+    """The first of some addresses that is that of a page."""
+    urls = (resolver.resolve(href) for href in hrefs)
+    return next((url for url in urls if not isinstance(url, Refusal)), None)
+
+
 _REFRESH = re.compile(
     r"\s*(\d{1,9})(?:\.[\d.]*)?\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:\"([^\"]*).*|'([^']*).*|(.*))",
     re.IGNORECASE | re.DOTALL,
@@ -142,6 +165,7 @@ class Elements:
     hrefs: Hrefs = field(default_factory=dict)
     base: str | None = None
     canonicals: list[str] = field(default_factory=list)
+    markdown: list[str] = field(default_factory=list)
     translations: list[tuple[str, str]] = field(default_factory=list)
     metas: list[Attributes] = field(default_factory=list)
     html_lang: str | None = None
@@ -204,10 +228,18 @@ def _collect_link(found: Elements, attributes: Attributes) -> None:
     href = attributes.get("href")
     if href and "canonical" in (attributes.get("rel") or "").lower().split():
         _keep(found.canonicals, href)
+    elif href and _is_markdown(attributes):
+        _keep(found.markdown, href)
     elif is_page_link(attributes):
         add_href(found.hrefs, href)
         if href and (language := attributes.get("hreflang")):
             _keep(found.translations, (href, language))
+
+
+def _is_markdown(attributes: Attributes) -> bool:
+    """Whether a link leads to the page as markdown: the same page, not another one to crawl."""
+    is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
+    return is_alternate and media_type(attributes.get("type")) == MARKDOWN_TYPE
 
 
 def _keep(kept: list[_Kept], item: _Kept) -> None:

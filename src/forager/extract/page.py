@@ -22,7 +22,9 @@ from forager.extract.metadata import (
     Refresh,
     canonical_of,
     collect_elements,
+    first_page,
     header_canonicals,
+    header_markdown,
     language_of,
     markdown_title,
     meta_robots,
@@ -52,9 +54,11 @@ class PageFacts:
     base_url: NormalizedUrl | None = None
     canonical: NormalizedUrl | None = None
     refresh: Refresh | None = None
+    markdown: NormalizedUrl | None = None  # where the page says it is as markdown
     directives: Directives = ALLOW_ALL
     outlinks: LinkSet = NO_LINKS
     needs_javascript: bool = False
+    asks_password: bool = False  # little more than a login form
     soft_error: str | None = None  # only meaningful where the status was 200
     text_length: int = 0  # visible characters, blanks not counted
     content_hash: bytes | None = None  # None where there is no content to compare
@@ -114,9 +118,14 @@ def _header_facts(
             robots.append(value)
         elif lower == "link":
             links.append(value)
-    canonical = canonical_of(header_canonicals(links), LinkResolver(page)) if links else None
+    canonical, markdown = None, None
+    if links:
+        canonical = canonical_of(header_canonicals(links), LinkResolver(page))
+        markdown = first_page(header_markdown(links), LinkResolver(page))
     directives = header_directives(robots, agent) if robots else ALLOW_ALL
-    return PageFacts(page, kind, base_url=page, canonical=canonical, directives=directives)
+    return PageFacts(
+        page, kind, base_url=page, canonical=canonical, markdown=markdown, directives=directives
+    )
 
 
 # --- text -----------------------------------------------------------------------------------
@@ -152,6 +161,7 @@ def _read_html(
     canonical = canonical_of(elements.canonicals, resolver)
     headings = elements.heading_texts()
     noscript = " ".join(node.text() for node in elements.noscripts)
+    asks_password = "password" in text and tree.css_first(_LOGIN_FIELD) is not None
     # frees scripts and all that is in them, so no element found before may be touched after it
     text_length, content_hash = _weigh(title, _visible_text(tree))
     shell = needs_javascript(tree, text_length, elements.scripts, noscript)
@@ -172,9 +182,11 @@ def _read_html(
         base_url=resolver.base,
         canonical=canonical or facts.canonical,
         refresh=refresh_of(elements, resolver, facts.url),
+        markdown=first_page(elements.markdown, resolver) or facts.markdown,
         directives=facts.directives | meta_robots(elements, agent),
         outlinks=outlinks,
         needs_javascript=shell,
+        asks_password=asks_password and text_length <= MAX_TEXT_OF_LOGIN,
         soft_error=soft_error(title, headings, text_length),
         text_length=text_length,
         # all shells of a site look alike, and none of them is a copy of another
@@ -194,6 +206,8 @@ def _state_tree(page: str) -> LexborHTMLParser | None:
 
 # in pages whose framework sends its state along
 MARKERS = ("self.__next_f", "__NEXT_DATA__", "__NUXT_DATA__")
+_LOGIN_FIELD = "form input[type=password i]"
+MAX_TEXT_OF_LOGIN = 3_000
 _TEXT = re.compile(r">[^<]{40}")
 
 

@@ -15,9 +15,10 @@ from forager.db.database import Connection, Database
 from forager.db.retention import delete_rows
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
+from forager.extract.text import storable_message
 from forager.hints import Hint, action
 from forager.jobs import lifecycle
-from forager.jobs.admission import checked_job, storable
+from forager.jobs.admission import checked_job
 from forager.jobs.job import Job, JobEvent, JobFilters, Lease, NewJob, StateCount
 from forager.jobs.lifecycle import Choice, IllegalMove, Status, Transition
 from forager.jobs.store import leases as lease_rows
@@ -32,6 +33,8 @@ from forager.tracing import span
 __all__ = ["count_active", "merge_payload", "select_jobs_by_id", "select_waiting_for_browser"]
 
 PRUNE_BATCH = 500
+# characters of the message of an error
+MAX_MESSAGE = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,10 @@ class Enqueued:
 
 
 class Queue:
-    """All moves of all jobs; each method is one statement, and the message of its refusal.
+    """Enqueues jobs, lists them, and changes their state.
 
-    A move either happens as a whole or raises: NotFound for an unknown job, NotAllowed for a
-    move that the state of the job does not permit.
+    Each change is one statement. It happens as a whole, or raises: NotFound for an unknown job,
+    NotAllowed for a change that the state of the job does not permit.
 
         queue = Queue(database, settings)
         job = (await queue.enqueue(NewJob(kind="report", payload={"day": "2026-01-01"}))).job
@@ -273,9 +276,20 @@ class Queue:
             raise LeaseLost(f"job {lease.job_id} cannot be completed under lease {lease.number}")
         return job
 
+    async def merge_payload(
+        self, connection: Connection, job_id: UUID, values: dict[str, Any]
+    ) -> None:
+        """Replace some options of a job, inside the caller's transaction; for its next run."""
+        await job_rows.merge_payload(connection, job_id, values)
+
+    async def pause_leased(self, connection: Connection, lease: Lease, reason: str) -> Job | None:
+        """Pause a job by its own decision; None if it is no longer running."""
+        moves = (Choice(lifecycle.PAUSE_RUNNING),)
+        return await _move_leased(connection, lease, moves, reason=reason)
+
     async def fail(self, lease: Lease, error: str, *, permanent: bool = False) -> Job | None:
         """A run failed: retry later while retries are left and it is not permanent."""
-        error = storable(error)
+        error = storable_message(error, MAX_MESSAGE)
         return await self._database.run(
             _move_leased,
             lease,
@@ -305,7 +319,11 @@ class Queue:
         `losses` are their counts of lost runners, including this one if it may be their fault.
         """
         return await self._database.run(
-            _move_all, leases, lifecycle.END_OF_LOST_RUN, losses=losses, reason=storable(reason)
+            _move_all,
+            leases,
+            lifecycle.END_OF_LOST_RUN,
+            losses=losses,
+            reason=storable_message(reason, MAX_MESSAGE),
         )
 
     async def run_alone(self, job_id: UUID) -> None:

@@ -11,7 +11,7 @@ from forager.db import outages
 from forager.db.outages import retry_until_available
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost, error_with_type
 from forager.jobs.context import JobContext
-from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, JobKind, Outcome, Paused, Stopped, Waiting
 from forager.jobs.lifecycle import MOVE_BACK, MOVE_OUT, RELEASE, Status
 from forager.jobs.queue import Queue, log_failure
 from forager.logs import get_logger
@@ -127,6 +127,8 @@ class Runner:
             )
             JOB_RUNS.add("waiting")
             return True
+        if isinstance(outcome, Paused):
+            return await self._pause(outcome)
         if not self.context.was_asked_to_stop:
             raise RuntimeError("the handler stopped without being asked to")
         cause = self.context.stop_cause
@@ -156,6 +158,14 @@ class Runner:
             return await self._leave_paused()
         JOB_RUNS.add("completed")
         return True
+
+    async def _pause(self, outcome: Paused) -> bool:
+        context = self.context
+        async with context.transaction() as connection:
+            paused = await self._queue.pause_leased(connection, context.lease, outcome.reason)
+            if paused is not None and outcome.finish is not None:
+                await outcome.finish(connection)
+        return await self._leave_paused()
 
     async def _leave_paused(self) -> bool:
         """Exit, unless the job was resumed in the meantime: then continue under the same lease."""

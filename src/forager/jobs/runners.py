@@ -11,15 +11,15 @@ from forager.jobs.lifecycle import LOSSES_LIMIT
 from forager.jobs.shared import longest_backlog
 from forager.logs import get_logger
 from forager.processes.control import (
-    Assign,
     Assignment,
-    Blame,
+    BlameJob,
+    CancelJob,
     Continue,
-    Drop,
-    Finished,
+    JobFinished,
+    JobProgress,
     Message,
-    Progress,
-    Renewed,
+    RenewedLeases,
+    RunJob,
     Stop,
     StopCause,
     Tick,
@@ -160,11 +160,11 @@ class RunnerProcess(SupervisedProcess):
 
     def assign(self, job: Job, worker_id: UUID, renewed_at: float) -> HostedJob:
         hosted = self.jobs[job.id] = HostedJob(job, worker_id)
-        self.send(Assign(str(job.id), job.kind, job.lease, renewed_at, alone=self.own))
+        self.send(RunJob(str(job.id), job.kind, job.lease, renewed_at, alone=self.own))
         return hosted
 
     def renewed(self, jobs: Sequence[UUID], at: float) -> None:
-        self.send(Renewed([str(job) for job in jobs], at))
+        self.send(RenewedLeases([str(job) for job in jobs], at))
 
     def ask_job_to_stop(self, job: HostedJob, cause: StopCause) -> None:
         if job.stop_sent != cause:
@@ -184,7 +184,7 @@ class RunnerProcess(SupervisedProcess):
         if self.own:  # there are no neighbors
             self.kill(reason or "lease lost")
         else:
-            self.send(Drop(str(job.id)))
+            self.send(CancelJob(str(job.id)))
 
     def forget(self, job: HostedJob) -> None:
         del self.jobs[job.id]
@@ -226,16 +226,16 @@ class RunnerProcess(SupervisedProcess):
             self._lag, self._backlog = message.lag, message.backlog
             if self.kill_reason is None:
                 self.blamed = None
-        elif isinstance(message, Blame):
+        elif isinstance(message, BlameJob):
             self.blamed = UUID(message.job)
-        elif isinstance(message, Progress | Finished):
+        elif isinstance(message, JobProgress | JobFinished):
             self._note_job(message)
 
-    def _note_job(self, message: Progress | Finished) -> None:
+    def _note_job(self, message: JobProgress | JobFinished) -> None:
         job = self.jobs.get(UUID(message.job))
         if job is None:
             return
-        if isinstance(message, Progress):
+        if isinstance(message, JobProgress):
             job.last_progress = time.monotonic()
         else:
             job.ended, job.release_reason = True, message.release

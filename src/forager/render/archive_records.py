@@ -16,6 +16,7 @@ from forager.archive.reader import parse_response, read_records
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.archive.warc_record import DerivedRecord, MetadataRecord, Record, pack
+from forager.extract.kinds import MARKDOWN_TYPE, media_type
 from forager.fetch.response import Response, Timing
 from forager.render.renderer import RENDERED_TYPE, RenderedPage
 
@@ -45,7 +46,8 @@ def pack_page(url: str, page: RenderedPage, static: bytes) -> bytes:
 async def read_static(storage: Storage, ref: ArchiveRef) -> Response | None:
     """The static response of a page that was rendered; None if it was not."""
     records = await read_records(storage, ref)
-    if len(records) == 1 or records[0].kind != "response":
+    is_markdown = media_type(records[-1].fields.get("content-type")) == MARKDOWN_TYPE
+    if len(records) == 1 or records[0].kind != "response" or is_markdown:
         return None
     stored = parse_response(records[0])
     return Response(

@@ -10,11 +10,23 @@ from forager.errors import InvalidInput
 from forager.settings.values import HeaderValue, Names, Seconds
 
 
+class MarkdownMode(StrEnum):
+    """Whether pages are read from the markdown that a site offers beside its HTML."""
+
+    AUTO = "auto"
+    NEVER = "never"
+
+
 class CrawlingSettings(BaseModel):
     user_agent: HeaderValue = Field(
         default="Forager/{version}",
         min_length=1,
         description="User-Agent header; `{version}` is replaced by the version of Forager.",
+    )
+    markdown: MarkdownMode = Field(
+        default=MarkdownMode.AUTO,
+        description="Read pages from the markdown that their site offers, if it does (`auto`), or"
+        " always from the HTML (`never`).",
     )
     extraction_processes: int | None = Field(
         default=None,

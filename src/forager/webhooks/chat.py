@@ -20,7 +20,7 @@ from forager.fetch.guard import GuardPolicy
 from forager.processes.calls import call_limited
 from forager.processes.sandbox import SandboxLimits
 from forager.webhooks.message_text import lines_of, subject_of
-from forager.webhooks.posting import Posted
+from forager.webhooks.posting import PostOutcome
 
 INSTALL = "pip install 'forager-crawler[notify]'"
 LIMITS = SandboxLimits(seconds=30.0, memory_mb=768)
@@ -75,7 +75,9 @@ async def checked_channel(url: str) -> str:
     return f"{shown}#{sha256(url.encode()).hexdigest()[:8]}"
 
 
-async def send_to_channel(url: str, content: Mapping[str, Any], *, allow_private: bool) -> Posted:
+async def send_to_channel(
+    url: str, content: Mapping[str, Any], *, allow_private: bool
+) -> PostOutcome:
     """Send one event; errors are returned as the outcome."""
     began = time.perf_counter()
     title = " ".join(readable(subject_of(content)).split())
@@ -84,7 +86,7 @@ async def send_to_channel(url: str, content: Mapping[str, Any], *, allow_private
         error = await call_limited(notify, url, title, text, allow_private, limits=LIMITS)
     except ForagerError:
         error = "the process that sends the message failed or took too long"
-    return Posted(None, error, time.perf_counter() - began)
+    return PostOutcome(None, error, time.perf_counter() - began)
 
 
 def check_installed() -> None:

@@ -18,6 +18,7 @@ router = APIRouter(prefix="/sources", tags=["sources"])
 
 FILES = {
     PageFormat.MARKDOWN: ("application/x-ndjson", "pages.jsonl"),
+    PageFormat.PARQUET: ("application/vnd.apache.parquet", "pages.parquet"),
     PageFormat.LLMS: ("text/plain; charset=utf-8", "llms.txt"),
     PageFormat.LLMS_FULL: ("text/plain; charset=utf-8", "llms-full.txt"),
 }
@@ -39,7 +40,7 @@ async def export(
     ] = None,
     links: Links = LinkStyle.ABSOLUTE,
 ) -> Response:
-    """Export the pages of a source: JSON lines with markdown, llms.txt or llms-full.txt."""
+    """Export the pages of a source: JSON lines, Parquet, llms.txt or llms-full.txt."""
     source = await services.get_source(source_id)
     wanted = await open_export(services.database, source.id, generation, links)
     media_type, name = FILES[format_]

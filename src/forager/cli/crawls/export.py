@@ -61,7 +61,7 @@ class ExportOptions:
     )
     output: str = option(
         "Output file; - for standard output. With"
-        " --format markdown, a name without .jsonl is a folder.",
+        " --format markdown, a name without .jsonl or .parquet is a folder.",
         "--output",
         "-o",
         default=STDOUT,
@@ -120,8 +120,8 @@ async def export(
     """Export a job: every archived response (warc), or one row per settled URL (jsonl, parquet).
 
     Or export the pages of a source, or of the generation that a job built, as markdown: a folder of
-    files or JSON lines (markdown), a list of links (llms), one text (llms-full). A file appears
-    only when it is complete.
+    files, JSON lines or Parquet (markdown), a list of links (llms), one text (llms-full). A file
+    appears only when it is complete.
     """
     if options.format_ in PAGE_FORMATS:
         written = await _write_pages(services, job, options, force)
@@ -136,6 +136,8 @@ async def _write_pages(
     format_, output = PageFormat(options.format_), options.output
     found = await pages_of(services.database, services.settings, name, options.generation)
     export = replace(found, links=options.links)
+    if format_ is PageFormat.MARKDOWN and output.endswith(".parquet"):
+        format_ = PageFormat.PARQUET
     is_folder = output != STDOUT and not output.endswith(".jsonl")
     with Steps("exporting", export.pages) as steps:
         if format_ is PageFormat.MARKDOWN and is_folder:

@@ -24,6 +24,7 @@ from forager.processes.serving import Response as Answer
 
 if TYPE_CHECKING:
     from forager.extract.content.repeated import Block
+    from forager.extract.markdown.twin import TwinOf
 
 MODULE = "forager.crawl.extraction.process"
 # more bytes of blocks, or of more pages, are not kept: they can be read again from the archive
@@ -38,10 +39,13 @@ class Extracted:
     kind: str
     title: str | None
     canonical: str | None
+    # where the page says it is as markdown
+    markdown: str | None
     # URL and delay of a redirect in the page
     refresh: Sequence[Any] | None
     noindex: bool
     needs_javascript: bool
+    asks_password: bool
     soft_error: str | None
     text_length: int
     truncated: Sequence[str]
@@ -156,11 +160,17 @@ class PageExtractor:
         return _unpack_blocks(blobs[0])
 
     async def extract(
-        self, response: Response, *, archive: bool = True, links: Sequence[str] = ()
+        self,
+        response: Response,
+        *,
+        archive: bool = True,
+        links: Sequence[str] = (),
+        twin_of: TwinOf | None = None,
     ) -> Extracted:
         """Facts of one response; GiveUp if it cannot be read within the limits.
 
-        `links` are those that the page has besides the ones in its body.
+        `links` are those that the page has besides the ones in its body. `twin_of` is the page
+        that the response is the markdown of.
         """
         header = {
             **_page_header(response),
@@ -172,6 +182,7 @@ class PageExtractor:
             "archive": archive,
             "links": [scalar_values(link) for link in links],
             "blocks": archive and self._blocks is not None,
+            "twin_of": twin_of,
         }
         await self._sandboxes.start()
         began = time.perf_counter()
@@ -182,6 +193,20 @@ class PageExtractor:
         extracted = _extracted(answer, blobs)
         self._keep(extracted.document, blobs[-1])
         return extracted
+
+    async def extract_twin(self, twin: Response, url: str, page: Extracted) -> Extracted:
+        """The facts of the markdown twin of a page, which keeps the anchors of the page."""
+        from forager.extract.markdown.twin import TwinOf, outline_of  # most sites have none
+
+        assert page.document is not None
+        before = page.document
+        of = TwinOf(url, before.title, page.language, outline_of(before.sections))
+        read = await self.extract(twin, archive=False, twin_of=of)
+        kept = (self._blocks or {}).get(before.content_hash)
+        if kept is not None and read.document is not None:
+            # boilerplate is learned from the HTML also where the document is markdown
+            self._keep(read.document, kept)
+        return read
 
     def _keep(self, document: IndexedDocument | None, blocks: bytes) -> None:
         if self._blocks is None or document is None or len(self._blocks) >= MAX_BLOCK_PAGES:

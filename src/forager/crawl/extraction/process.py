@@ -12,7 +12,7 @@ gc.disable()  # until everything is imported, see `serve`
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from forager.extract.content.repeated import Block, RepeatedBlocks, blocks_of
 from forager.extract.document import ExtractedPage, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
-from forager.extract.languages import primary
+from forager.extract.languages import primary_language
 from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
 from forager.extract.urls import MAX_URL_LENGTH, NormalizedUrl, Refusal, normalize
@@ -55,7 +55,7 @@ class Extractor:
         self._scope = CrawlScope([NormalizedUrl(seed) for seed in seeds], ScopeMode(scope))
         self._agent = agent
         self._documents = documents
-        self._language = language and primary(language)
+        self._language = language and primary_language(language)
         self.products = products
         self._repeated: RepeatedBlocks | None = None
         self._digest = ""
@@ -92,6 +92,8 @@ class Extractor:
             if self._documents
             else ExtractedPage(extract_page(*given), None)
         )
+        if reading.document is not None and (page := request.get("twin_of")) is not None:
+            reading = _twin(reading, request["url"], page)
         facts = reading.facts
         links = self._split_links(facts, request.get("links", ()))
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
@@ -114,7 +116,9 @@ class Extractor:
         translations: set[NormalizedUrl] = set()
         if self._language is not None:
             # a page may be given for several regions, and for all others
-            same = {url for url, tag in facts.translations if primary(tag) == self._language}
+            same = {
+                url for url, tag in facts.translations if primary_language(tag) == self._language
+            }
             translations = {url for url, _ in facts.translations} - same
         routes = [(url, False) for each in more if (url := _route(each)) is not None]
         for given, unfollowed in (*facts.outlinks.links, *routes):
@@ -195,9 +199,11 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "kind": facts.kind,
         "title": facts.title,
         "canonical": facts.canonical,
+        "markdown": facts.markdown,
         "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
         "language": facts.language,
         "noindex": facts.directives.noindex,
+        "asks_password": facts.asks_password,
         "needs_javascript": facts.needs_javascript,
         "soft_error": facts.soft_error,
         "text_length": facts.text_length,
@@ -206,6 +212,13 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "sessions": links.sessions,
         "out_of_scope": links.outside,
     }
+
+
+def _twin(reading: ExtractedPage, url: str, page: dict[str, Any]) -> ExtractedPage:
+    from forager.extract.markdown.twin import TwinOf, as_page  # most sites have none
+
+    assert reading.document is not None
+    return replace(reading, document=as_page(reading.document, url, TwinOf(**page)))
 
 
 def _is_product_page(facts: PageFacts, body: bytes, headers: list[tuple[str, str]]) -> bool:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from forager.archive.reader import ArchivedResponse, read_response
+from forager.archive.reader import ArchivedResponse, parse_response, read_records
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.archive.warc_record import ArchiveError
@@ -30,6 +30,7 @@ from forager.db.database import Database
 from forager.documents.page import CommitPlan, IndexedDocument, SampledPage
 from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed
+from forager.extract.kinds import MARKDOWN_TYPE, media_type
 from forager.extract.urls import NormalizedUrl
 from forager.fetch.response import Response, Timing
 from forager.jobs.context import JobContext
@@ -204,8 +205,8 @@ class BoilerplateLearner:
         if (kept := self._extractor.kept_blocks(page.content_hash)) is not None:
             return kept
         try:  # a page of an earlier run of the job
-            archived = await read_response(self._storage, page.ref)
-            return await self._extractor.blocks_of(as_response(archived))
+            archived, _ = await _read_page(self._storage, page.ref)
+            return await self._extractor.blocks_of(archived)
         except UNREADABLE:
             return None
 
@@ -245,10 +246,22 @@ async def _read_document(
     if ref is None:
         return None
     try:
-        archived = await read_response(storage, ref)
-        return (await extractor.extract(as_response(archived), archive=False)).document
+        response, twin = await _read_page(storage, ref)
+        page = await extractor.extract(response, archive=False)
+        if twin is not None and page.document is not None:
+            page = await extractor.extract_twin(twin, response.url, page)
+        return page.document
     except UNREADABLE:
         return None
+
+
+async def _read_page(storage: Storage, ref: ArchiveRef) -> tuple[Response, Response | None]:
+    """An archived page, and its markdown twin if it was read from one."""
+    records = await read_records(storage, ref)
+    last = as_response(parse_response(records[-1]))
+    if len(records) == 1 or media_type(last.headers.get("Content-Type")) != MARKDOWN_TYPE:
+        return last, None
+    return as_response(parse_response(records[0])), last
 
 
 def as_response(archived: ArchivedResponse) -> Response:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import Field
 
-from forager.crawl.admission import lack_for_refresh, start_refresh
+from forager.crawl.admission import lack_for_refresh, move_job, replace_headers, start_refresh
 from forager.crawl.operations.job_models import ShownStatus
+from forager.crawl.options import MAX_HEADERS
 from forager.documents.operations import Source, SourceId, find_source, how_to_publish, sources
+from forager.jobs.job import Move
+from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Enqueued
-from forager.operations.models import ResponseModel
+from forager.operations.models import RequestModel, ResponseModel, example
 from forager.operations.operation import Context
 
 __all__ = ["sources"]
@@ -37,6 +40,44 @@ class CrawlStarted(ResponseModel, thing="crawl"):
     @classmethod
     def build(cls, enqueued: Enqueued) -> Self:
         return cls.of(enqueued.job, created=enqueued.created)
+
+
+class Login(RequestModel):
+    """Headers that log a crawl in, such as a cookie or a bearer token."""
+
+    model_config = example(headers={"Cookie": "session=…"})
+
+    headers: dict[str, Annotated[str, Field(max_length=8000)]] = Field(
+        min_length=1,
+        max_length=MAX_HEADERS,
+        description="Request headers. They are added to those of the source, or replace them, and"
+        " are stored encrypted.",
+    )
+
+
+class LoggedIn(ResponseModel):
+    """The source, and its crawl that uses the headers when it runs next."""
+
+    source: str = Field(description="Name of the source.")
+    job_id: UUID | None = Field(description="The active crawl of the source; null: none.")
+    resumed: bool = Field(description="Whether that crawl was paused, and continues.")
+
+
+def _logged_in(done: Any) -> str:
+    if done.job_id is None:
+        return f"{done.source}: the next crawl uses the headers"
+    return f"job {done.job_id} " + ("continues" if done.resumed else "uses them when it runs next")
+
+
+@sources.operation("login", "POST /sources/{source_id}/login", done=_logged_in)
+async def login(context: Context, source_id: SourceId, order: Login) -> LoggedIn:
+    """Replace the headers that log a source in, and resume its crawl that was logged out."""
+    source = await find_source(context, source_id)
+    job = await replace_headers(context, source, order.headers)
+    resumed = job is not None and job.status is Status.PAUSED
+    if job is not None and resumed:
+        await move_job(context, job.id, Move.RESUME, "logged in")
+    return LoggedIn(source=source.id, job_id=None if job is None else job.id, resumed=resumed)
 
 
 @sources.operation("show", "GET /sources/{source_id}", note=how_to_publish)

@@ -1,7 +1,8 @@
 """The second stage for questions: the best sections, compared with the question word by word.
 
 An answer says "build" where the question says "make". Each word of the question is compared with
-the nearest word of a section, and rare words count more than common ones.
+the nearest word of a section by the model and by a list of synonyms; rare words count more than
+common ones.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from typing import Any
 
 from forager.documents.search.embedding import StaticModel
 from forager.documents.search.scopes import RankedGenerations
-from forager.documents.search.score import Candidate, WeightedTerms, name_pages, tells_changes
+from forager.documents.search.score import Candidate, WeightedTerms, name_pages, stem, tells_changes
 from forager.documents.search.snippets import plain_text
+from forager.documents.search.synonyms import synonym_groups
 
 # sections that are compared, and of how many pages
 MAX_SECTIONS = 60
 MAX_PAGES = 30
 # the similarity of unrelated words
 _UNRELATED = 0.35
+# the similarity of a synonym, and of a word with another ending
+_SYNONYM = 0.75
+_SAME = 0.95
 # what a word in the text counts, and what one in the heading counts more
 _IN_TEXT = 0.8
 _IN_HEADING = 0.3
@@ -34,7 +39,7 @@ class StageWeights:
     """The weight of each signal, from 0 to 1, beside the score of the first stage, 0 to 1."""
 
     # how near the words of the section come to those of the question
-    words: float = 0.5
+    words: float = 0.8
     # how near the word does that is farthest from the section
     farthest: float = 0.2
     # how near the title of the page comes to the question
@@ -80,8 +85,10 @@ def _add_signals(
 ) -> None:
     """Add each signal to the scores, on a scale from 0 for the worst section to 1 for the best."""
     titles = _title_similarities(chosen, model)
+    wanted = dict.fromkeys(text for of_source in terms.values() for text in of_source.texts)
+    similarities = _Similarities(chosen, list(wanted), model)
     signals = [
-        _signals(each, terms[each.place.source_id], titles[each.page_name], model)
+        _signals(each, terms[each.place.source_id], titles[each.page_name], similarities)
         for each in chosen
     ]
     fit = [fits.get(each.place.source_id, 1.0) for each in chosen]
@@ -100,13 +107,10 @@ def _title_similarities(chosen: Sequence[Candidate], model: StaticModel) -> dict
 
 
 def _signals(
-    candidate: Candidate, terms: WeightedTerms, title: float, model: StaticModel
+    candidate: Candidate, terms: WeightedTerms, title: float, similarities: _Similarities
 ) -> StageWeights:
     """The signals of a section, each from 0 on."""
-    place = candidate.place
-    wanted = model.word_vectors([text.lower() for text in terms.texts])
-    heading = _nearest(wanted, f"{candidate.page_name} {place.parent} {place.heading}", model)
-    text = _nearest(wanted, plain_text(place.beginning), model)
+    heading, text = similarities.of(candidate, terms)
     best = [max(above, _IN_TEXT * below) for above, below in zip(heading, text, strict=True)]
     values = (value + _IN_HEADING * above for value, above in zip(best, heading, strict=True))
     return StageWeights(
@@ -118,10 +122,58 @@ def _signals(
     )
 
 
-def _nearest(wanted: Any, text: str, model: StaticModel) -> list[float]:
-    """For each wanted word, the similarity of the nearest word of a text, from 0 to 1."""
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(text) if len(word) > 1))
-    if not words:
-        return [0.0] * len(wanted)
-    similarity = (wanted @ model.word_vectors(words).T).max(axis=1)
-    return [max(0.0, (float(each) - _UNRELATED) / (1 - _UNRELATED)) for each in similarity]
+class _Similarities:
+    """How near each word of a question comes to the words of headings and texts, from 0 to 1."""
+
+    def __init__(
+        self, chosen: Sequence[Candidate], wanted: Sequence[str], model: StaticModel
+    ) -> None:
+        self._texts = {
+            (each.document_id, each.position): (
+                _words(f"{each.page_name} {each.place.parent} {each.place.heading}"),
+                _words(plain_text(each.place.beginning)),
+            )
+            for each in chosen
+        }
+        known = set().union(*(words for texts in self._texts.values() for words in texts))
+        self._columns = {word: place for place, word in enumerate(known)}
+        self._rows = {text: place for place, text in enumerate(wanted)}
+        self._matrix = _similarities([text.lower() for text in wanted], list(known), model)
+
+    def of(self, candidate: Candidate, terms: WeightedTerms) -> tuple[list[float], list[float]]:
+        """For each term, that of the nearest word of the heading, and of the text."""
+        rows = [self._rows[text] for text in terms.texts]
+        above, below = self._texts[candidate.document_id, candidate.position]
+        return self._nearest(rows, above), self._nearest(rows, below)
+
+    def _nearest(self, rows: Sequence[int], words: Sequence[str]) -> list[float]:
+        if not words:
+            return [0.0] * len(rows)
+        columns = [self._columns[word] for word in words]
+        nearest: list[float] = self._matrix[:, columns].max(axis=1)[rows].tolist()
+        return nearest
+
+
+def _words(text: str) -> list[str]:
+    return list(dict.fromkeys(word.lower() for word in _WORD.findall(text) if len(word) > 1))
+
+
+def _similarities(wanted: Sequence[str], words: Sequence[str], model: StaticModel) -> Any:
+    """The similarity of each wanted word (rows) to each word, from 0 to 1."""
+    import numpy
+
+    if not wanted or not words:
+        return numpy.zeros((len(wanted), len(words)))
+    vectors = model.word_vectors(wanted) @ model.word_vectors(words).T
+    similar = numpy.clip((vectors - _UNRELATED) / (1 - _UNRELATED), 0, 1)
+    columns: dict[int | str, list[int]] = {}
+    for place, word in enumerate(words):
+        keys: list[int | str] = [stem(word), *synonym_groups(word)]
+        for key in keys:
+            columns.setdefault(key, []).append(place)
+    for row, text in zip(similar, wanted, strict=True):
+        for group in synonym_groups(text):
+            row[columns.get(group, [])] = numpy.maximum(row[columns.get(group, [])], _SYNONYM)
+        same = columns.get(stem(text), [])
+        row[same] = numpy.maximum(row[same], _SAME)
+    return similar

@@ -25,6 +25,7 @@ class SourceRow(NamedTuple):
     published: int | None
     config: str | None
     repeated: dict[str, Any] | None
+    markdown_way: str | None
 
 
 async def upsert_source(
@@ -50,7 +51,10 @@ async def upsert_source(
                payload = CASE WHEN s.deleted_at IS NULL THEN s.payload
                               ELSE excluded.payload END
         RETURNING number, published_generation AS published, text_config AS config,
-                  repeated_blocks AS repeated
+                  repeated_blocks AS repeated,
+                  CASE WHEN markdown_way <> 'none'
+                         OR markdown_checked_at > now() - interval '30 days'
+                       THEN markdown_way END AS markdown_way
         """,
         {
             "id": source_id,
@@ -87,13 +91,16 @@ async def insert_generation(
 
 
 async def select_previous(
-    connection: Connection, generation_id: int, keys: Sequence[bytes], extractor_version: str
+    connection: Connection,
+    generation_id: int,
+    keys: Sequence[bytes],
+    extractor_versions: Sequence[str],
 ) -> dict[bytes, PreviousPage]:
     cursor = await connection.execute(
         """
         SELECT m.url_hash, m.document_id, d.content_hash, d.extractor_version,
-               CASE WHEN d.extractor_version = %(version)s THEN m.etag END,
-               CASE WHEN d.extractor_version = %(version)s THEN m.last_modified END,
+               CASE WHEN d.extractor_version = ANY(%(versions)s) THEN m.etag END,
+               CASE WHEN d.extractor_version = ANY(%(versions)s) THEN m.last_modified END,
                m.link_set, m.fetched_at, coalesce(m.carried_times, 0),
                coalesce(extract(epoch FROM now() - m.carried_since), 0)::float8,
                m.segment, m.segment_offset, m.segment_length
@@ -101,7 +108,7 @@ async def select_previous(
           JOIN documents d ON d.id = m.document_id
          WHERE m.generation_id = %(generation)s AND m.url_hash = ANY(%(keys)s)
         """,
-        {"generation": generation_id, "keys": list(keys), "version": extractor_version},
+        {"generation": generation_id, "keys": list(keys), "versions": list(extractor_versions)},
     )
     return {
         row[0]: replace(
@@ -314,6 +321,13 @@ async def select_sample(
 async def set_repeated(connection: Connection, source_id: str, repeated: dict[str, Any]) -> None:
     await connection.execute(
         "UPDATE sources SET repeated_blocks = %s WHERE id = %s", (Jsonb(repeated), source_id)
+    )
+
+
+async def set_markdown_way(connection: Connection, source_id: str, way: str) -> None:
+    await connection.execute(
+        "UPDATE sources SET markdown_way = %s, markdown_checked_at = now() WHERE id = %s",
+        (way, source_id),
     )
 
 

@@ -141,6 +141,12 @@ async def remember_job(
     )
 
 
+async def merge_payload(connection: Connection, source_id: str, values: dict[str, Any]) -> None:
+    await connection.execute(
+        "UPDATE sources SET payload = payload || %s WHERE id = %s", (Jsonb(values), source_id)
+    )
+
+
 async def declare_sources(
     connection: Connection, declared: Sequence[SourceDeclaration], now: datetime
 ) -> None:

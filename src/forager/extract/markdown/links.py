@@ -1,13 +1,20 @@
-"""Links of markdown, relative to its page: absolute ones can be most of the characters."""
+"""Links of markdown: relative to its page, because absolute ones can be most of the characters; or
+absolute, for markdown that is read at another address than it was written for."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from urllib.parse import urljoin, urlsplit
 
 # targets as the converter writes them: without spaces and brackets
 _LINK_OR_CODE = re.compile(r"(`+)|(\]\()(https?://[^\s()<>]+)(?=\))", re.IGNORECASE)
+# any target, also those of definitions
+_ANY_LINK_OR_CODE = re.compile(
+    r"(`+)|(\]\(\s*|^ {0,3}\[[^\]\n]{1,200}\]:[ \t]+)(<[^<>\n]*>|[^\s()<>]+)(?=[\s)]|\Z)",
+    re.MULTILINE,
+)
 _FENCE = re.compile(r" {0,3}(?:[-*+>]|\d+[.)])?[ >]*(`{3,}|~{3,})")
 
 
@@ -20,6 +27,25 @@ class LinkStyle(StrEnum):
 
 def relative_links(markdown: str, page_url: str) -> str:
     """Markdown whose links to the host of its page are relative; code stays as it is."""
+    return _with_links(markdown, _LINK_OR_CODE, lambda url: _relative(url, page_url))
+
+
+def absolute_links(markdown: str, base: str, page_of: Callable[[str], str]) -> str:
+    """Markdown with absolute links, each led on by `page_of`; code stays as it is."""
+
+    def absolute(target: str) -> str:
+        plain = target[1:-1] if target.startswith("<") else target
+        try:
+            url = page_of(urljoin(base, plain))
+        except ValueError:
+            return target
+        return f"<{url}>" if re.search(r"[\s()<>]", url) else url
+
+    return _with_links(markdown, _ANY_LINK_OR_CODE, absolute)
+
+
+def _with_links(markdown: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:
+    """Markdown in which the targets of links are changed; code stays as it is."""
     known: dict[str, str] = {}
     parts: list[str] = []
     prose: list[str] = []
@@ -29,26 +55,28 @@ def relative_links(markdown: str, page_url: str) -> str:
         ends = opened and opened[1].startswith(fence) and not line[opened.end() :].strip()
         if opened and (ends or not fence):
             fence = "" if fence else opened[1]
-            parts += [_rewritten("".join(prose), page_url, known), line]
+            parts += [_rewritten("".join(prose), pattern, change, known), line]
             prose = []
         elif fence:
             parts.append(line)
         else:
             prose.append(line)
-    return "".join([*parts, _rewritten("".join(prose), page_url, known)])
+    return "".join([*parts, _rewritten("".join(prose), pattern, change, known)])
 
 
-def _rewritten(text: str, page_url: str, known: dict[str, str]) -> str:
+def _rewritten(
+    text: str, pattern: re.Pattern[str], change: Callable[[str], str], known: dict[str, str]
+) -> str:
     parts: list[str] = []
     open_runs: set[str] = set()  # runs of backticks that nothing closes
     end = 0
-    while found := _LINK_OR_CODE.search(text, end):
+    while found := pattern.search(text, end):
         run, opening, url = found.groups()
         parts.append(text[end : found.start()])
         end = found.end()
         if url:
             if url not in known:
-                known[url] = _relative(url, page_url)
+                known[url] = change(url)
             parts.append(opening + known[url])
             continue
         if run not in open_runs:

@@ -1,0 +1,79 @@
+"""Crawls behind a login: pages that turn into login forms mean that the crawl is logged out.
+
+Only crawls with headers that are secret (cookies, bearer tokens) are watched. A page that shows a
+login form is looked at again after other pages: one alone is for other users, and excluded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from forager.crawl.frontier.entry import FrontierEntry, Via
+from forager.crawl.options import CrawlOptions
+from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
+from forager.documents.page import PreviousPage
+from forager.fetch.response import Response, is_public_header
+
+# login forms in a row that need no second look
+IN_A_ROW = 3
+SECOND_LOOK = 5.0
+UNAUTHORIZED = 401
+LOGGED_OUT = "logged out"
+_LOGIN_URL = re.compile(
+    r"[/.?&_-](?:log-?in|sign-?in|sign_in|sso|oauth2?|saml|auth|authorize|session/new|accounts/login)"
+    r"(?:[/.?&=#_-]|$)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class LoginWatch:
+    """Notices that a crawl has been logged out. `message` says why, from then on."""
+
+    is_on: bool
+    message: str | None = None
+    _pages: int = 0
+    _in_a_row: int = 0
+    # pages that showed a login form once, and how many others had been read then
+    _suspects: dict[bytes, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: CrawlOptions) -> LoginWatch:
+        has_secret = any(not is_public_header(name) for name in options.headers)
+        return cls(is_on=has_secret and options.files is None)
+
+    def is_sent_to_login(self, entry: FrontierEntry, response: Response) -> bool:
+        """Whether the server asks for a login instead of sending the page."""
+        if not self.is_on or _LOGIN_URL.search(entry.url):
+            return False
+        return response.status == UNAUTHORIZED or bool(
+            response.redirect and _LOGIN_URL.search(response.redirect)
+        )
+
+    def is_login_form(self, entry: FrontierEntry, *, asks_password: bool) -> bool:
+        return self.is_on and asks_password and not _LOGIN_URL.search(entry.url)
+
+    def read_page(self) -> None:
+        """A page was read that is no login form."""
+        self._pages += 1
+        self._in_a_row = 0
+
+    def suspect(self, entry: FrontierEntry, previous: PreviousPage | None) -> Visit:
+        """What becomes of a URL that shows a login form. It stays in the frontier if in doubt."""
+        is_second_look = entry.key in self._suspects
+        seen_at = self._suspects.setdefault(entry.key, self._pages)
+        self._in_a_row += 1
+        is_start = entry.via is Via.SEED and not self._pages
+        # at the second look: it was a page before, or no other page could be read meanwhile
+        is_lost = is_second_look and (previous is not None or seen_at == self._pages)
+        if self._in_a_row >= IN_A_ROW or is_start or is_lost:
+            self.message = f"{LOGGED_OUT}: {entry.url} shows a login form"
+        elif is_second_look:
+            return Settlement(
+                entry=entry,
+                outcome=Outcome.EXCLUDED,
+                reason="login",
+                detail="it shows a login form, although the crawl is logged in",
+            )
+        return Postponed(entry, SECOND_LOOK, "it shows a login form")

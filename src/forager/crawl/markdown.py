@@ -1,0 +1,325 @@
+"""Markdown first: pages that a site also offers as markdown are read from it.
+
+The HTML of each page is fetched as well: it has the links, directives and anchors. How a site
+offers markdown is found with its first pages, and remembered for the source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from urllib.parse import urlsplit
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from forager.archive.warc_record import DerivedRecord, pack
+from forager.crawl.extraction.pool import Extracted, PageExtractor
+from forager.crawl.frontier.entry import FrontierEntry
+from forager.documents.page import IndexedDocument
+from forager.documents.writer import GenerationWriter
+from forager.errors import GiveUp, Retry, WorkFailed
+from forager.extract.hosts import host_of
+from forager.extract.keys import url_key
+from forager.extract.kinds import MARKDOWN_TYPE, ContentKind, kind_of, media_type
+from forager.extract.markdown.listing import listed_twins, name_of, pages_in, stem_of
+from forager.extract.markdown.twin import (
+    TwinShape,
+    difference,
+    has_little_text,
+    page_end,
+    usual_twins,
+)
+from forager.extract.urls import Refusal, normalize
+from forager.fetch.budgets.slots import HostThrottled
+from forager.fetch.redirects import fetch_page
+from forager.fetch.response import Request, Response
+from forager.fetch.robots.gate import RobotsGate, origin_of
+from forager.jobs.context import JobContext
+from forager.logs import get_logger
+
+log = get_logger("crawl")
+
+ACCEPT = "text/markdown, text/html;q=0.9"
+NO_WAY = "none"
+# pages of a site without markdown that are tried before it counts as such
+TRIALS = 3
+# pages in a row without a twin, after which the site no longer offers markdown
+MISSES = 20
+# a listing is kept in memory during the crawl
+MAX_LISTING = 8 * 1024 * 1024
+
+
+class MarkdownWay(StrEnum):
+    """How a site offers its pages as markdown, in the order in which it is tried."""
+
+    LINK = "link"  # a link element or Link header of the page
+    ACCEPT = "accept"  # the same address, for clients that accept markdown
+    ADDRESS = "address"  # a similar address, such as `page.md`
+    LLMS = "llms.txt"  # a file that lists the markdown of all pages
+    LLMS_FULL = "llms-full.txt"  # a file with all pages
+
+
+_NAMES = {
+    MarkdownWay.LINK: "a link of the page",
+    MarkdownWay.ACCEPT: "the Accept header",
+    MarkdownWay.ADDRESS: "its address",
+    MarkdownWay.LLMS: "llms.txt",
+    MarkdownWay.LLMS_FULL: "llms-full.txt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownPage:
+    """A page as read from its markdown twin."""
+
+    document: IndexedDocument
+    # the packed records of the page and its twin
+    frame: bytes | None
+    size: int
+    message: str
+
+
+class MarkdownFirst:
+    """Reads the markdown twins of the pages of one crawl.
+
+    `way` is how the site offers them; None: not known yet, NO_WAY: it does not.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        robots: RobotsGate,
+        extractor: PageExtractor,
+        writer: GenerationWriter | None,
+        *,
+        is_on: bool,
+    ) -> None:
+        self._context = context
+        self._robots = robots
+        self._extractor = extractor
+        self._writer = writer if is_on else None
+        self.way: str | None = None if self._writer is None else self._writer.markdown_way
+        # by the ends of the addresses of pages
+        self._shapes: dict[str, TwinShape] = {}
+        self._trials = TRIALS
+        self._misses = 0
+        self._is_unsure = False
+        self._probing = asyncio.Lock()
+        self._listing = asyncio.Lock()
+        self._listed: dict[tuple[str, MarkdownWay], dict[str, Response]] = {}
+        # twins that were read, and their pages
+        self._twins: dict[bytes, str] = {}
+
+    def page_of(self, url: str) -> str | None:
+        """The page that a URL is the markdown twin of, if that was read already."""
+        return self._twins.get(_key(url)) if self._twins else None
+
+    async def read(
+        self, entry: FrontierEntry, response: Response, page: Extracted
+    ) -> MarkdownPage | str | None:
+        """The markdown of a page; None if the site offers none, a text if it cannot be used."""
+        if self._writer is None or self.way == NO_WAY or page.document is None:
+            return None
+        is_html = page.kind in (ContentKind.HTML, ContentKind.XHTML)
+        if not is_html or has_little_text(page.document.sections):
+            return None
+        if self.way is None:
+            async with self._probing:
+                if self.way is None:
+                    return await self._find_way(entry, response, page)
+        return await self._read_known(entry, response, page)
+
+    async def _read_known(
+        self, entry: FrontierEntry, response: Response, page: Extracted
+    ) -> MarkdownPage | str | None:
+        if self.way is None or self.way == NO_WAY:
+            return None
+        try:
+            found = await self._try(MarkdownWay(self.way), response, page)
+        except Retry as error:
+            if not entry.attempts:
+                raise  # one of two versions of a page would be published by chance
+            return f"its markdown cannot be fetched: {error.message}"
+        if isinstance(found, MarkdownPage):
+            self._misses = -MISSES
+            return found
+        self._misses += 1
+        if self._misses >= MISSES:
+            await self._remember(NO_WAY)
+        return found
+
+    async def _find_way(
+        self, entry: FrontierEntry, response: Response, page: Extracted
+    ) -> MarkdownPage | None:
+        for way in MarkdownWay:
+            try:
+                found = await self._try(way, response, page)
+            except Retry:
+                self._is_unsure = True
+                continue
+            if isinstance(found, MarkdownPage):
+                log.info("the site offers markdown", url=entry.url, way=way.value)
+                await self._remember(way.value)
+                return found
+        self._trials -= 1
+        if not self._trials:
+            await self._remember(NO_WAY)
+        return None
+
+    async def _remember(self, way: str) -> None:
+        assert self._writer is not None
+        self.way = way
+        if way == NO_WAY and self._is_unsure:
+            return  # the next crawl asks again
+        async with self._context.transaction() as connection:
+            await self._writer.store_markdown_way(connection, way)
+
+    # --- twins ---------------------------------------------------------------------------------
+
+    async def _try(
+        self, way: MarkdownWay, response: Response, page: Extracted
+    ) -> MarkdownPage | str | None:
+        """The first text that is the page, or why the last one is not."""
+        reason: str | None = None
+        async for twin in self._twins_of(way, response, page):
+            found = await self._verified(way, twin, response, page)
+            if isinstance(found, MarkdownPage):
+                return found
+            reason = found
+        return reason
+
+    async def _twins_of(
+        self, way: MarkdownWay, response: Response, page: Extracted
+    ) -> AsyncIterator[Response]:
+        if way in (MarkdownWay.LLMS, MarkdownWay.LLMS_FULL):
+            listed = await self._list(response.url, way)
+            stem = stem_of(response.url)
+            found = listed.get(stem) or listed.get(name_of(stem))
+            if found is not None and way is MarkdownWay.LLMS_FULL:
+                yield found
+            addresses = [found.url] if found is not None and way is MarkdownWay.LLMS else []
+        elif way is MarkdownWay.LINK:
+            addresses = [page.markdown] if page.markdown else []
+        elif way is MarkdownWay.ACCEPT:
+            addresses = [response.url]
+        else:
+            addresses = self._addresses(response.url)
+        for url in addresses:
+            if host_of(url) != host_of(response.url):
+                continue
+            fetched = await self._fetch(url, by_type=way is MarkdownWay.ACCEPT)
+            if fetched is not None:
+                yield fetched
+
+    def _addresses(self, url: str) -> list[str]:
+        shape = self._shapes.get(page_end(url))
+        return usual_twins(url) if shape is None else [shape.twin_of(url)]
+
+    async def _fetch(self, url: str, *, by_type: bool = False) -> Response | None:
+        """The response at an address, if it is markdown; `by_type`: if it is declared as such."""
+        try:
+            await self._robots.check(url)
+            request = Request(url, headers={"Accept": ACCEPT})
+            response = await fetch_page(self._robots, request, partial(self._check_hop, url))
+        except (HostThrottled, Retry):
+            raise
+        except WorkFailed:
+            return None
+        declared = response.headers.get("Content-Type")
+        if by_type and media_type(declared) not in (MARKDOWN_TYPE, "text/x-markdown"):
+            return None
+        kind = kind_of(response.body, declared, response.url)
+        if response.status != 200 or kind not in (ContentKind.MARKDOWN, ContentKind.PLAIN):
+            return None
+        return _as_markdown(response, url)
+
+    async def _check_hop(self, start: str, url: str) -> None:
+        if host_of(url) != host_of(start):
+            raise GiveUp(f"{url[:200]} is on another host")
+        await self._robots.check(url)
+
+    async def _verified(
+        self, way: MarkdownWay, twin: Response, response: Response, page: Extracted
+    ) -> MarkdownPage | str:
+        """The page as read from its twin, or why that is another text."""
+        assert page.document is not None
+        try:
+            read = await self._extractor.extract_twin(twin, response.url, page)
+        except GiveUp as error:
+            return error.message
+        document = read.document
+        if document is None:
+            return "its markdown is empty"
+        reason = difference(page.document.sections, document.sections)
+        if reason is not None:
+            return f"its markdown {twin.url} is not used: {reason}"
+        if twin.url != response.url:
+            shape = TwinShape.of(response.url, twin.url)
+            if shape is not None and urlsplit(response.url).path != "/":
+                self._shapes.setdefault(page_end(response.url), shape)
+            self._twins[_key(twin.url)] = response.url
+        return MarkdownPage(
+            document,
+            page.frame and page.frame + pack(_record(twin)),
+            0 if way is MarkdownWay.LLMS_FULL else len(twin.body),
+            f"read as markdown from {twin.url} ({_NAMES[way]})",
+        )
+
+    # --- listings ------------------------------------------------------------------------------
+
+    async def _list(self, url: str, way: MarkdownWay) -> dict[str, Response]:
+        """What a listing says of the pages of an origin, by the stems of their addresses."""
+        place = origin_of(url), way
+        async with self._listing:
+            if place not in self._listed:
+                self._listed[place] = await self._fetch_listing(f"{place[0]}/{way.value}", way)
+        return self._listed[place]
+
+    async def _fetch_listing(self, url: str, way: MarkdownWay) -> dict[str, Response]:
+        response = await self._fetch(url)
+        if response is None or len(response.body) > MAX_LISTING:
+            return {}
+        return await asyncio.to_thread(_pages_of, response, url, way)
+
+
+def _pages_of(listing: Response, url: str, way: MarkdownWay) -> dict[str, Response]:
+    """What a listing says of pages, by the stems of their addresses, and by their names."""
+    from forager.extract.decode import decode  # few sites have a listing
+
+    text = decode(listing.body, listing.headers.get("Content-Type")).text
+    parts = listed_twins(text, url) if way is MarkdownWay.LLMS else pages_in(text)
+    stems = {stem_of(page): _with_body(listing, page, body) for page, body in parts}
+    names = Counter(map(name_of, stems))
+    # a name leads to a page where it is the only one; what it leads to is compared anyway
+    by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
+    return by_name | stems
+
+
+def _key(url: str) -> bytes:
+    normalized = normalize(url)
+    return url_key(url if isinstance(normalized, Refusal) else normalized)
+
+
+def _with_body(response: Response, url: str, body: str) -> Response:
+    return replace(_as_markdown(response, url, "utf-8"), body=body.encode("utf-8", "replace"))
+
+
+def _as_markdown(response: Response, url: str, charset: str | None = None) -> Response:
+    """The response with the type of markdown: many servers send it as plain text."""
+    if charset is None:
+        declared = response.headers.get("Content-Type", "").partition(";")[2]
+        parameter = f";{declared}" if declared else ""
+    else:
+        parameter = f"; charset={charset}"
+    headers = CIMultiDictProxy(CIMultiDict({"Content-Type": f"{MARKDOWN_TYPE}{parameter}"}))
+    return replace(response, url=url, headers=headers)
+
+
+def _record(twin: Response) -> DerivedRecord:
+    declared = twin.headers["Content-Type"]
+    return DerivedRecord("conversion", twin.url, datetime.now(UTC), twin.body, declared)

@@ -1,0 +1,120 @@
+"""Crawls behind a login that end there: they pause, and go on with new headers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crawl.crawling import Crawled, Crawls
+from crawl.refreshing import SOURCE, generations, published
+from forager.crawl.logins import LOGGED_OUT
+from forager.crawl.operations.sources import Login, login
+from forager.errors import InvalidInput
+from forager.events.event import EventKind
+from forager.events.service import list_events
+from forager.jobs.lifecycle import Status
+from forager.operations.operation import Context
+from servers.site import Answer, Page, Site, html, moved
+
+FORM = Page(
+    b"<html><title>Sign in</title><body><h1>Welcome</h1><form action=/login method=post>"
+    b"<input name=user><input type=PASSWORD name=password></form></body>"
+)
+
+
+class Members:
+    """A site whose pages need the cookie of the day."""
+
+    def __init__(self, site: Site, refusal: Page, pages: int = 6) -> None:
+        self.site, self.refusal = site, refusal
+        self.cookie = "session=monday"
+        paths = [f"/p{number}" for number in range(pages)]
+        site.pages = {"/": self._guarded("/", html("Home", paths))}
+        site.pages |= {path: self._guarded(path, html(f"Secret {path}")) for path in paths}
+        site.pages["/login"] = FORM
+
+    def _guarded(self, path: str, page: Page) -> Answer:
+        def answer(_: int) -> Page:
+            head = self.site.heads[path].decode().lower()
+            return page if f"cookie: {self.cookie}" in head else self.refusal
+
+        return answer
+
+
+async def crawl(crawls: Crawls, site: Site, cookie: str, **options: Any) -> Crawled:
+    return await crawls.run(
+        f"{site.url}/", source=SOURCE, headers={"Cookie": cookie}, concurrency=1, **options
+    )
+
+
+REFUSALS = [FORM, moved("/login?next=/p1", "302 Found"), Page(b"", "401 Unauthorized")]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["form", "redirect", "401"])
+async def test_a_crawl_that_is_logged_out_pauses(crawls: Crawls, site: Site, refusal: Page) -> None:
+    members = Members(site, refusal)
+    await crawl(crawls, site, "session=monday")
+    before = await published(crawls)
+    members.cookie = "session=tuesday"
+    paused = await crawl(crawls, site, "session=monday")
+    assert paused.job.status is Status.PAUSED
+    moves = await crawls.queue.events(paused.job.id)
+    assert any((each.reason or "").startswith(LOGGED_OUT) for each in moves)
+    assert await published(crawls) == before
+    assert len(await generations(crawls)) == 2
+    [event] = (await list_events(crawls.database, kind=EventKind.CRAWL_STALLED)).items
+    assert event.payload["reason"].startswith(LOGGED_OUT)
+    # with the new cookie, the same job goes on; no URL was lost
+    context = Context(crawls.database, crawls.settings)
+    changed = await login(context, SOURCE, Login(headers={"Cookie": "session=tuesday"}))
+    assert changed.job_id == paused.job.id
+    done = await crawls.go_on(paused.job.id)
+    assert done.job.status is Status.COMPLETED
+    assert set(done.outcomes(site.url).values()) == {"unchanged:same_content"}
+    assert "tuesday" not in str((await crawls.queue.get(paused.job.id)).payload)
+    # and so do later refreshes
+    await crawls.run(f"{site.url}/", source=SOURCE, headers={"Cookie": "session=tuesday"})
+    assert await published(crawls) == before
+
+
+async def test_the_second_half_of_a_crawl(crawls: Crawls, site: Site) -> None:
+    members = Members(site, FORM)
+    good = site.pages["/p2"]
+    assert callable(good)
+
+    def ends(hits: int) -> Page:
+        members.cookie = "session=tuesday"
+        return Page(html("Secret /p2").body)
+
+    site.pages["/p2"] = ends
+    paused = await crawl(crawls, site, "session=monday")
+    assert paused.job.status is Status.PAUSED
+    assert {"/", "/p0", "/p1", "/p2"} <= paused.pages(site.url)
+    assert {path.removeprefix(site.url) for path in paused.pending} == {"/p3", "/p4", "/p5"}
+
+
+async def test_one_page_for_others_is_left_out(crawls: Crawls, site: Site) -> None:
+    Members(site, FORM)
+    site.pages["/p1"] = FORM
+    done = await crawl(crawls, site, "session=monday")
+    assert done.job.status is Status.COMPLETED
+    assert done.outcomes(site.url)["/p1"] == "excluded:login"
+
+
+async def test_login_pages_of_public_sites_are_pages(crawls: Crawls, site: Site) -> None:
+    site.pages = {"/": html("Home", ["/login", "/form"]), "/login": FORM}
+    site.pages["/form"] = html("A form", body='<form><input type="password"></form>')
+    done = await crawls.run(f"{site.url}/", source=SOURCE)
+    assert done.job.status is Status.COMPLETED
+    assert done.pages(site.url) == {"/", "/login", "/form"}
+
+
+async def test_login_of_a_source_that_has_no_crawl(crawls: Crawls, site: Site) -> None:
+    Members(site, FORM)
+    await crawl(crawls, site, "session=monday")
+    context = Context(crawls.database, crawls.settings)
+    changed = await login(context, SOURCE, Login(headers={"Cookie": "session=x"}))
+    assert changed.job_id is None
+    with pytest.raises(InvalidInput, match="Host"):
+        await login(context, SOURCE, Login(headers={"Host": "x"}))

@@ -1,0 +1,262 @@
+"""Markdown first: pages are read from the markdown that their site offers beside the HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from crawl.crawling import Crawls
+from crawl.refreshing import SOURCE, crawl, generations
+from forager.crawl.explain.explanation import explain
+from forager.documents.reader import read_page
+from forager.settings import Settings
+from forager.settings.crawling import MarkdownMode
+from servers.site import Answer, Page, Site, moved, tagged, text
+from support.sql import execute
+
+STORY = (
+    "The pump moves water from the well to the tank. Open the valve before it starts, and close it"
+    " when the tank is full. Never let the pump run dry: its seals wear out within a few minutes."
+)
+MENU = '<nav><a href="/guide/">Guide</a> <a href="/api/pump.html">API</a></nav>'
+
+
+def html(title: str, *, head: str = "", link: str = "/api/pump.html") -> Page:
+    body = (
+        f"<html><head><title>{title}</title>{head}</head><body>{MENU}<main><h1 id=top>{title}</h1>"
+        f"<p>{STORY} {title}.</p><h2 id='start-it'>Starting</h2><p>Press the green button and wait."
+        f"</p><h2 id='no-slug'>Stopping it</h2><p>See <a href='{link}'>the reference</a>.</p>"
+    )
+    return Page(body.encode())
+
+
+def markdown(title: str, link: str = "/api/pump.md#stop") -> Page:
+    content = (
+        f"# {title}\n\n{STORY} {title}.\n\n## Starting\n\nPress the green button and wait."
+        f"\n\n## Stopping it\n\nSee [the reference]({link}).\n\nOnly in markdown: {title}."
+    )
+    return text(content, "text/markdown; charset=utf-8")
+
+
+LINK = '<link rel="alternate" type="text/markdown" href="{}">'
+PAGES = {"/": "Home", "/guide/": "Guide", "/api/pump.html": "Pump"}
+TWINS = {"/": "/index.md", "/guide/": "/guide.md", "/api/pump.html": "/api/pump.md"}
+
+
+def named(site: Site) -> None:
+    for path, title in PAGES.items():
+        twin = f"/raw{path.rstrip('/')}/it.md"
+        site.pages[path] = html(title, head=LINK.format(twin))
+        site.pages[twin] = markdown(title)
+
+
+def named_in_header(site: Site) -> None:
+    for path, title in PAGES.items():
+        twin = f"/raw{path.rstrip('/')}/it.md"
+        header = f'<{twin}>; rel="alternate"; type="text/markdown"'
+        site.pages[path] = Page(html(title).body, headers={"Link": header})
+        site.pages[twin] = markdown(title)
+
+
+def negotiated(site: Site) -> None:
+    for path, title in PAGES.items():
+        site.pages[path] = _by_accept(site, path, html(title), markdown(title))
+
+
+def _by_accept(site: Site, path: str, page: Page, twin: Page) -> Answer:
+    return lambda _: twin if b"accept: text/markdown" in site.heads[path].lower() else page
+
+
+def similar(site: Site) -> None:
+    for path, title in PAGES.items():
+        site.pages[path] = html(title)
+        # as many servers send it
+        site.pages[TWINS[path]] = text(markdown(title).body.decode(), "text/plain")
+
+
+def listed(site: Site) -> None:
+    lines = ["# The site", ""]
+    for path, title in PAGES.items():
+        site.pages[path] = html(title)
+        stem = path.rstrip("/").removesuffix(".html")
+        twin = f"/raw{stem}.mdx" if stem else "/index.mdx"
+        lines.append(f"- [{title}]({twin}): it")
+        site.pages[twin] = markdown(title)
+    site.pages["/llms.txt"] = text("\n".join(lines))
+
+
+def complete(site: Site) -> None:
+    parts = ["# The site\n"]
+    for path, title in PAGES.items():
+        site.pages[path] = html(title)
+        content = markdown(title).body.decode().partition("\n\n")[2]
+        parts.append(f"# {title}\nSource: {site.url}{path}\n\n{content}\n")
+    site.pages["/llms-full.txt"] = text("\n".join(parts))
+
+
+@pytest.fixture
+def crawls(crawls: Crawls) -> Crawls:
+    crawls.settings = Settings(**(crawls.settings.model_dump() | {"markdown": MarkdownMode.AUTO}))
+    return crawls
+
+
+async def content_of(crawls: Crawls, url: str) -> str:
+    return (await read_page(crawls.database, url)).markdown
+
+
+@pytest.mark.parametrize(
+    ("offer", "way"),
+    [
+        (named, "link"),
+        (named_in_header, "link"),
+        (negotiated, "accept"),
+        (similar, "address"),
+        (listed, "llms.txt"),
+        (complete, "llms-full.txt"),
+    ],
+)
+async def test_markdown_is_read_instead_of_html(
+    crawls: Crawls, site: Site, offer: Callable[[Site], None], way: str
+) -> None:
+    offer(site)
+    done = await crawl(crawls, site)
+    # links are followed as they stand in the HTML, and pages keep their addresses
+    assert done.pages(site.url) == set(PAGES)
+    for path, title in PAGES.items():
+        page = await read_page(crawls.database, f"{site.url}{path}")
+        assert f"Only in markdown: {title}." in page.markdown
+        anchors = [section.anchor for section in page.sections if section.heading != title]
+        assert anchors == ["start-it", "no-slug"]
+    rows = await execute(crawls.database, "SELECT markdown_way FROM sources WHERE id = %s", SOURCE)
+    assert rows == [(way,)]
+    explained = await explain(crawls.database, crawls.queue, f"{site.url}/guide/")
+    assert explained.message.startswith("read as markdown from ")
+    # it is known in the next crawl: no other way is tried
+    site.log.clear()
+    again = await crawl(crawls, site)
+    assert set(again.outcomes(site.url).values()) == {"unchanged:same_content"}
+    assert (await generations(crawls))[-1].unchanged == len(PAGES)
+    if way != "llms.txt":
+        assert "/llms.txt" not in site.hits
+
+
+async def test_links_lead_to_pages_instead_of_their_markdown(crawls: Crawls, site: Site) -> None:
+    similar(site)
+    site.pages["/api/pump.html"] = html("Pump")
+    site.pages["/api/pump.md"] = markdown("Pump", link="valve.md?x=1")
+    site.pages["/guide/"] = html("Guide", link="/guide.md")
+    await crawl(crawls, site)
+    assert f"({site.url}/api/pump.md" not in await content_of(crawls, f"{site.url}/guide/")
+    # markdown that the page itself links to is no page of its own
+    done = await crawl(crawls, site)
+    assert done.outcomes(site.url).get("/guide.md") == "duplicate:markdown"
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        text("# Guide\n\nSee the page.\n", "text/markdown"),
+        text(f"# Guide\n\n{'Welcome to our shop for garden furniture and lamps. ' * 20}"),
+        text("<!doctype html><title>Not here</title>" + STORY, "text/markdown"),
+        text(f"# Guide\n\n{STORY} Guide. Press the green button and wait. See the reference."),
+        Page(b"\x00\x01\x02", headers={"Content-Type": "text/markdown"}),
+        Page(b"", "404 Not Found"),
+        Page(b"", "204 No Content"),
+        moved("http://127.0.0.1:1/guide.md"),
+    ],
+    ids=["short", "other", "html", "no headings", "binary", "404", "empty", "elsewhere"],
+)
+async def test_markdown_that_is_not_the_page_is_not_used(
+    crawls: Crawls, site: Site, twin: Page
+) -> None:
+    similar(site)
+    site.pages["/guide.md"] = twin
+    done = await crawl(crawls, site)
+    assert done.pages(site.url) == set(PAGES)
+    assert "Only in markdown" in await content_of(crawls, f"{site.url}/api/pump.html")
+    page = await read_page(crawls.database, f"{site.url}/guide/")
+    assert "Only in markdown" not in page.markdown
+    assert [each.anchor for each in page.sections] == ["top", "start-it", "no-slug"]
+
+
+async def test_never(crawls: Crawls, site: Site) -> None:
+    similar(site)
+    site.pages["/guide/"] = tagged(html("Guide"))
+    await crawl(crawls, site)
+    assert "Only in markdown" in await content_of(crawls, f"{site.url}/guide/")
+    site.log.clear()
+    # pages that were read as markdown are read again, also where the server has no news
+    done = await crawl(crawls, site, markdown="never")
+    assert done.pages(site.url) == set(PAGES)
+    assert "Only in markdown" not in await content_of(crawls, f"{site.url}/guide/")
+    assert not {target for target in site.hits if target.endswith((".md", "llms.txt"))}
+
+
+async def test_unchanged_pages_stay_markdown(crawls: Crawls, site: Site) -> None:
+    similar(site)
+    site.pages = {path: tagged(page) for path, page in site.pages.items() if isinstance(page, Page)}
+    await crawl(crawls, site)
+    site.log.clear()
+    done = await crawl(crawls, site)
+    assert set(done.outcomes(site.url).values()) == {"unchanged:not_modified"}
+    assert set(site.hits) == set(PAGES)
+    assert "Only in markdown" in await content_of(crawls, f"{site.url}/guide/")
+    explained = await explain(crawls.database, crawls.queue, f"{site.url}/guide/")
+    assert explained.message == "not modified; its version was read as markdown"
+
+
+async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site) -> None:
+    for number in range(8):
+        site.pages[f"/p{number}"] = html(f"Page {number}")
+    site.pages["/"] = html("Home", link="/p0")
+    site.pages["/api/pump.html"] = html("Pump", link="/p1")
+    site.pages["/guide/"] = html("Guide", link="/p2")
+    done = await crawl(crawls, site, include=["/", "/p*", "/guide/", "/api/*"])
+    assert len(done.pages()) == 6
+    asked = [target for target in site.hits if target.endswith((".md", ".txt"))]
+    assert 0 < len(asked) <= 12
+    rows = await execute(crawls.database, "SELECT markdown_way FROM sources WHERE id = %s", SOURCE)
+    assert rows == [("none",)]
+    site.log.clear()
+    await crawl(crawls, site)
+    assert not [target for target in site.hits if target.endswith((".md", "llms.txt"))]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "# The site\n\nPages in a form that is not known.",
+        "#" + " " * 500_000 + "\nx",
+        f"Source: https://a.example{'/index' * 300_000}\n\nIt.",
+        f"Source: https://a.example{'/index' * 300}\n\nIt.",
+    ],
+)
+async def test_a_listing_that_cannot_be_used_stops_no_crawl(
+    crawls: Crawls, site: Site, content: str
+) -> None:
+    site.pages = {path: html(title) for path, title in PAGES.items()}
+    site.pages |= {"/llms.txt": text(content), "/llms-full.txt": text(content)}
+    assert len((await crawl(crawls, site)).pages()) == len(PAGES)
+
+
+async def test_robots_txt_applies_to_markdown(crawls: Crawls, site: Site) -> None:
+    similar(site)
+    site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /*.md\nDisallow: /llms\n")
+    done = await crawl(crawls, site)
+    assert done.pages(site.url) == set(PAGES)
+    assert not [target for target in site.hits if target.endswith((".md", "llms.txt"))]
+
+
+async def test_markdown_that_fails_for_a_while_is_tried_again(crawls: Crawls, site: Site) -> None:
+    similar(site)
+    twin = site.pages["/guide.md"]
+    assert isinstance(twin, Page)
+    site.pages["/guide.md"] = lambda hits: Page(b"", "500 Oops") if hits == 1 else twin
+    await crawl(crawls, site)
+    assert "Only in markdown" in await content_of(crawls, f"{site.url}/guide/")
+    site.pages["/guide.md"] = Page(b"", "500 Oops")
+    done = await crawl(crawls, site)
+    # the HTML is better than no page
+    assert done.outcomes(site.url)["/guide/"] == "fetched"
+    assert "Only in markdown" not in await content_of(crawls, f"{site.url}/guide/")
