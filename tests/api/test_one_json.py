@@ -34,8 +34,9 @@ WORDED = ("why",)
 # the state that a job must have for an operation
 NEEDED_STATUS = {"jobs resume": "paused", "jobs retry": "failed", "sources delete": "cancelled"}
 
-# they need a crawl with failed URLs, as in tests/crawl/test_retry_failed.py, or read a file
-ELSEWHERE = {"jobs retry-failed", "items rates", "items own-prices"}
+# they need a crawl with failed URLs, as in tests/crawl/test_retry_failed.py, or one that sends
+# headers, as in tests/crawl/test_logins.py, or read a file
+ELSEWHERE = {"jobs retry-failed", "sources login", "items rates", "items own-prices"}
 
 # values with parts are typed as text
 TYPED = {"cost": "3.50 EUR/GB"}
