@@ -44,6 +44,7 @@ async def test_items_are_compared_linked_and_unlinked(
     assert "No suggestions" in (await visitor.get("/items/suggestions")).text
     unlinked = await visitor.act("/items/unlink", {"product": "3"})
     assert "one.example" not in unlinked.text
+    assert "two.example" not in unlinked.text
     assert "three.example" not in (await visitor.get(f"/items/show?item={GTIN}")).text
     table = (await visitor.get("/products/export?content=items&brand=none")).text
     assert len(table.splitlines()) == 1
