@@ -11,6 +11,7 @@ from api.client import Api
 from forager.access.caller import Scope
 from forager.db.database import Database
 from search_corpus import Corpus
+from support.sql import execute
 
 Keyed = Callable[..., Awaitable[Api]]
 
@@ -64,6 +65,15 @@ async def test_wrong_sources_say_what_is_wrong(api: Api, sources: object, said: 
 async def test_only_admins_declare_sources(keyed: Keyed) -> None:
     operator = await keyed(Scope.OPERATE)
     assert (await operator.post("/api/v1/sources/apply", json={"sources": DECLARED})).status == 403
+
+
+async def test_the_audit_log_names_the_key_that_applied_sources(
+    keyed: Keyed, database: Database
+) -> None:
+    admin = await keyed(Scope.ADMIN)
+    await admin.post("/api/v1/sources/apply", json={"sources": DECLARED})
+    found = await execute(database, "SELECT DISTINCT actor LIKE 'key %' FROM job_events")
+    assert found == [(True,)]
 
 
 async def test_a_source_is_checked(api: Api, database: Database) -> None:

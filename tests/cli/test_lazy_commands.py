@@ -107,3 +107,10 @@ def test_a_worker_does_not_import_the_api_server() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert answer.stdout == "[]\n"
+
+
+def test_a_group_has_the_operations_of_all_features() -> None:
+    """In a process that has imported nothing else: crawls add to the operations on domains."""
+    shown = subprocess.run([FORAGER, "domains", "--help"], capture_output=True, text=True)
+    assert "traffic" in shown.stdout
+    assert "resolve" in shown.stdout

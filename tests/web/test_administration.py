@@ -110,13 +110,14 @@ async def test_what_cannot_be_applied_is_said_below_the_text(
 async def test_proxies_are_added_together_and_refused_lines_stay(
     visitor: Visitor, database: Database, web_settings: Settings
 ) -> None:
-    lines = ["http://user@one.example:3128", "ftp://two.example:1", "http://127.0.0.1:1"]
+    lines = ["http://user@one.example:3128", "ftp://two.example:1", "http://u:se@cret/@127.0.0.1:1"]
     fields = {"urls": "\n".join(lines), "password": "secret"}
     refused = await visitor.act("/proxies", fields)
     assert refused.status == 422
     assert 'id="e-urls"' in refused.text
-    assert "ftp://two.example:1\nhttp://127.0.0.1:1</textarea>" in refused.text
+    assert "ftp://two.example:1\nhttp://u@127.0.0.1:1</textarea>" in refused.text
     assert "secret" not in refused.text
+    assert "se@cret" not in refused.text
     assert len(await Proxies(database, Vault(web_settings)).ids()) == 1
     done = await visitor.act("/proxies", {"urls": "http://a.example:1\nsocks5://b.example:2"})
     assert "2 proxies added or updated." in done.text

@@ -97,7 +97,9 @@ async def apply(order: DeclaredSources, services: AdminServices) -> AppliedSourc
     planned = await plan_sources(services.database, services.settings, declared)
     jobs: dict[str, UUID] = {}
     if not order.dry_run:
-        done = await apply_plan(services.database, services.settings, planned)
+        done = await apply_plan(
+            services.database, services.settings, planned, actor=services.caller.actor
+        )
         jobs = {each.source_id: each.job_id for each in done}
     return AppliedSources(
         sources=[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from forager.api.limits import RowId
@@ -24,6 +25,7 @@ from forager.web.visit import PAGE_SIZE, AdminVisit, OperatorVisit, WebVisit
 router = new_router()
 
 BILL_LINES = 50
+_PASSWORD = re.compile(r"^(\w+://|(?!\w+://))([^/:@]*):.*@")
 
 
 @page(router, "/proxies")
@@ -71,7 +73,7 @@ async def change(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
 
 @action(router, "/proxies")
 async def add(visit: AdminVisit, form: Submitted) -> Done | WebPage:
-    """Add a proxy of each line; lines that are refused stay in the form."""
+    """Add a proxy of each line; lines that are refused stay in the form, without passwords."""
     lines = form.lines("urls")
     refused: list[str] = []
     problem: ForagerError | None = None if lines else InvalidInput("give at least one URL")
@@ -79,7 +81,7 @@ async def add(visit: AdminVisit, form: Submitted) -> Done | WebPage:
         try:
             await _add(visit, line, form.optional("password"), form.checked("allow_private"))
         except ForagerError as error:
-            refused.append(line)
+            refused.append(_PASSWORD.sub(r"\1\2@", line))
             problem = problem or error
     if problem is not None:
         return await _proxies(visit, Form({**form.fields, "urls": ["\n".join(refused)]}), problem)
