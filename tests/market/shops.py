@@ -53,6 +53,8 @@ UNAVAILABLE = """<!doctype html><html lang="en"><head><title>No longer available
 <div class="offer"><a href="/x">Thing of brass</a> <span class="price">€ 13.37</span></div>
 </body></html>"""
 SUCCESSOR = {"name": "Thing of the next generation", "sku": "next", "price": "13.37"}
+# of list prices; no offer changes by it, so that a list price is never the price of the next hour
+ABOVE = 1.3
 CAPTCHA = b'<html><body><form id="challenge-form">Are you human?</form></body></html>'
 
 
@@ -220,7 +222,7 @@ class Shop(LoopbackServer):
         # a product that is sold out may lose its price
         is_missing = self.is_incomplete and truth.in_stock
         more = {
-            "list_price": f"{float(truth.price) * 1.25:.2f}",
+            "list_price": f"{float(truth.price) * ABOVE:.2f}",
             "stock_text": "In stock" if truth.in_stock else "Out of stock",
             "shown_price": "" if is_missing else f"CHF {truth.price}",
             "attributes": self._attributes(truth),
