@@ -57,7 +57,7 @@ def report_docs(folder: Path, sites: Sequence[Path] = ()) -> str:
     _low_pages(report, scores)
     if sites:
         _whole_sites(report, sites)
-    return report.write("quality-docs.md")
+    return report.write("quality-docs.md", keep=True)
 
 
 def load_pages(folder: Path) -> list[Page]:

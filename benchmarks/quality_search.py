@@ -29,6 +29,7 @@ from benchmarks.search_sites import (
     FRESH,
     FURTHER,
     HELD_OUT,
+    LATER,
     PUBLIC,
     UNSEEN,
     UNSEEN_HELD_OUT,
@@ -51,6 +52,7 @@ OWN_QUERIES = [
         "unseen_queries.json",
         "blind_queries.json",
         "fresh_queries.json",
+        "later_queries.json",
     )
 ]
 DEPTH = 10
@@ -98,6 +100,7 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Other generators, held-out": UNSEEN_HELD_OUT,
     "Other generators, blind": BLIND_AGAIN,
     "Fresh": FRESH,
+    "Later": LATER,
     "Like the public evaluation": PUBLIC,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,43 @@ class Report:
                 {"heading": self._heading, "head": [*head], "rows": [*map(list, rows)]}
             )
 
-    def write(self, name: str) -> str:
-        """Save the report under a name, and its tables as data; return its text."""
+    def write(self, name: str, *, keep: bool = False) -> str:
+        """Save the report under a name, and its tables as data; return its text.
+
+        With `keep`, sections of the saved report stay unless this one has the same heading.
+        """
         text = "\n\n".join(self._parts) + "\n"
         DATA.mkdir(parents=True, exist_ok=True)
-        (RESULTS / name).write_text(text, encoding="utf-8")
+        path = RESULTS / name
+        if keep and path.exists():
+            self._tables += _other_tables(DATA / Path(name).with_suffix(".json"), text)
+            merged = _merged(path.read_text(encoding="utf-8"), text)
+            path.write_text(merged, encoding="utf-8")
+        else:
+            path.write_text(text, encoding="utf-8")
         kept = {"title": self._title, "page": name, MACHINE: self._machine, "tables": self._tables}
         lines = json.dumps(kept, indent=1, ensure_ascii=False)
         (DATA / name).with_suffix(".json").write_text(lines + "\n", encoding="utf-8")
         return text
+
+
+_SECTION = re.compile(r"^(?=## )", re.MULTILINE)
+
+
+def _merged(old: str, new: str) -> str:
+    """The sections of the old text, with those of the new one in their places or at the end."""
+    head, *sections = _SECTION.split(new)
+    replaced = {section.partition("\n")[0]: section.strip() for section in sections}
+    before, *found = _SECTION.split(old)
+    first = head if "\n\n" in head.strip() else before
+    kept = [replaced.pop(each.partition("\n")[0], each.strip()) for each in found]
+    return "\n\n".join([first.strip(), *kept, *replaced.values()]) + "\n"
+
+
+def _other_tables(path: Path, text: str) -> list[dict[str, Any]]:
+    """The saved tables below headings that a text does not have."""
+    saved = json.loads(path.read_text(encoding="utf-8"))["tables"] if path.exists() else []
+    return [table for table in saved if f"## {table['heading']}\n" not in text]
 
 
 def as_table(head: Row, rows: Sequence[Row]) -> str:

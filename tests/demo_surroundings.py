@@ -21,7 +21,7 @@ from forager.parsers.rollouts import roll_out
 from forager.products.alerts.rules import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
-from forager.webhooks.posting import Posted
+from forager.webhooks.posting import PostOutcome
 from forager.webhooks.service import NewWebhook, Webhooks
 
 LAMPS, CHAIRS = "lamps.example.org", "chairs.example.com"
@@ -185,7 +185,7 @@ async def add_webhooks(database: Database, settings: Settings) -> tuple[int, int
         )
         cursor = await connection.execute("SELECT max(id) FROM outbox WHERE last_error IS NOT NULL")
         [(message_id,)] = await cursor.fetchall()
-        posted = Posted(
+        posted = PostOutcome(
             500, "the receiver answered 500", 0.34, None, {"Server": "nginx"}, '{"error": "full"}'
         )
         for attempt in (6, 7, 8):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from forager.hints import Hint, Option
-from forager.logs import announce, configure_logs, get_logger
+from forager.logs import KEPT_LINES, announce, configure_logs, get_logger, kept_lines, last_lines
 from forager.settings import LogFormat
 from forager.tracing import _log_loss
 
@@ -29,6 +29,21 @@ def test_json_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     line = json.loads(captured.err)
     assert (line["event"], line["part"], line["job"]) == ("hello", "test", "1")
     assert captured.out == ""
+
+
+def test_the_last_lines_of_a_job_are_kept_while_it_runs() -> None:
+    configure_logs("info")
+    log = get_logger("test")
+    with kept_lines("1"):
+        for number in range(KEPT_LINES + 1):
+            log.warning("slow\x1b[2J", job="1", number=number)
+        log.debug("not shown", job="1")
+        log.info("of another", job="2")
+        found = last_lines("1")
+    assert found[-1]["text"] == f"slow\N{REPLACEMENT CHARACTER}[2J (number {KEPT_LINES})"
+    assert len(found) == KEPT_LINES
+    assert {line["level"] for line in found} == {"warning"}
+    assert last_lines("1") == last_lines("2") == []
 
 
 @pytest.mark.parametrize("log_format", [LogFormat.CONSOLE, "console"])

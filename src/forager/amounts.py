@@ -1,10 +1,10 @@
-"""Durations, sizes and amounts of money as people write them: 30d, 10GB, 512MiB, 49.90."""
+"""Durations, times, sizes and amounts of money as text: 30d, 10GB, 512MiB, 49.90."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from forager.errors import InvalidInput
@@ -64,6 +64,23 @@ def size_text(size: int) -> str:
         if size >= length:
             return f"{size / length:.1f} {unit}"
     return f"{size} B"
+
+
+def duration_text(seconds: float) -> str:
+    """A length of time in its largest unit and the one below it: 4020 as 1 h 7 min."""
+    remaining, parts = round(seconds), []
+    for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        amount, remaining = divmod(remaining, length)
+        if amount:
+            parts.append(f"{amount} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def time_text(at: datetime) -> str:
+    """A time in UTC as JSON has it: 2026-01-31T12:00:00Z."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def amount_text(value: Decimal) -> str:

@@ -12,6 +12,7 @@ from forager.archive.deletion import clean_up_archive
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.clean_up import clean_up_crawls
 from forager.crawl.events import JobReporter
+from forager.crawl.minutes import sampling_service as crawl_sampling
 from forager.db.database import Database
 from forager.db.retention import delete_rows
 from forager.dispatch.services import dispatch_services
@@ -30,7 +31,7 @@ from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.engine import index_service
 from forager.logs import get_logger
-from forager.metrics.backlog import sampling_service
+from forager.metrics.backlog import sampling_service as backlog_sampling
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
 from forager.parsers.rates import OLD_RATES
@@ -78,7 +79,8 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         JobReporter(database, settings, process_id).service(),
         OutboxRecovery(database, settings).service(),
         prober.service(),
-        sampling_service(database),
+        backlog_sampling(database),
+        crawl_sampling(database),
         *dispatch_services(database, settings, process_id),
         index_service(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS), process_id),
         *DocumentCleanup(database).services(),

@@ -43,7 +43,7 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class BackupContents:
     """What was copied; no archive files where it lies in a bucket."""
 
     schema: str
@@ -57,7 +57,7 @@ def _no_progress(_step: str, _files: int) -> None:
     """Report nothing."""
 
 
-def save(settings: Settings, folder: Path, *, progress: Progress = _no_progress) -> Copied:
+def save(settings: Settings, folder: Path, *, progress: Progress = _no_progress) -> BackupContents:
     """Copy everything into a folder while work continues; into the same folder again, new files.
 
     Archive, database, archive: what the dump refers to was written before it, so the second copy
@@ -69,7 +69,7 @@ def save(settings: Settings, folder: Path, *, progress: Progress = _no_progress)
         return _save(settings, folder, progress)
 
 
-def _save(settings: Settings, folder: Path, progress: Progress) -> Copied:
+def _save(settings: Settings, folder: Path, progress: Progress) -> BackupContents:
     source = archive_folder(settings)
     files = _copy("copying the archive", source, folder / ARCHIVE, progress)
     living, kept = unseen.archive_folder(settings), folder / PRODUCTS
@@ -79,10 +79,12 @@ def _save(settings: Settings, folder: Path, progress: Progress) -> Copied:
     if files is not None:
         files += _copy("copying what came since", source, folder / ARCHIVE, progress) or 0
     products += _copy_products(living, kept, progress)
-    return Copied(schema, files, _copy_key(settings.home, folder), products)
+    return BackupContents(schema, files, _copy_key(settings.home, folder), products)
 
 
-def restore(settings: Settings, folder: Path, *, progress: Progress = _no_progress) -> Copied:
+def restore(
+    settings: Settings, folder: Path, *, progress: Progress = _no_progress
+) -> BackupContents:
     """Bring everything back, into a home and a database that are new.
 
     The archive first, then the database: references come after their bytes here too.
@@ -102,7 +104,7 @@ def restore(settings: Settings, folder: Path, *, progress: Progress = _no_progre
         progress("restoring the database", 0)
         key = _copy_key(folder, settings.home)
         _load(settings, server.url, folder / DUMP)
-        return Copied(current_version(server.url) or "", files, key, products)
+        return BackupContents(current_version(server.url) or "", files, key, products)
 
 
 def _make(folder: Path) -> None:

@@ -24,7 +24,7 @@ from forager.db.cursor import Page
 from forager.db.database import Database, open_database
 from forager.documents import sources
 from forager.documents.diff import Diff, diff_generations
-from forager.documents.reader import as_markdown, read_page, section_of
+from forager.documents.reader import as_markdown, read_page, requested_sections
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search.embedding import embedder_of
 from forager.events.event import EventRow
@@ -194,9 +194,12 @@ class AsyncForager(SourceCalls):
         return await search(self._database, request, self._engine, embedder_of(self._settings))
 
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
-        """The markdown of a published page, or of one section by its anchor, heading or name."""
+        """The markdown of a published page, or of one section by its anchor, heading or name.
+
+        A URL with an anchor, as search hits have, reads the section with that anchor.
+        """
         page = await read_page(self._database, url, source_id=source)
-        return page.markdown if section is None else as_markdown(section_of(page, section))
+        return as_markdown(requested_sections(page, url, section))
 
     async def diff(
         self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False

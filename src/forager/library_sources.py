@@ -8,7 +8,7 @@ from typing import Any
 
 from forager.archive.options import archive_options
 from forager.checks import Report, Topic, checks_in, run_checks
-from forager.crawl.declared import Applied, apply_plan, declared_sources, plan_sources
+from forager.crawl.declared import AppliedSource, apply_plan, declared_sources, plan_sources
 from forager.db.database import Database
 from forager.documents import checks, publication, sources
 from forager.documents.export import export_folder, open_export
@@ -47,7 +47,7 @@ class SourceCalls:
         name = await self._only_version(source)
         return await publication.roll_back(self._database, name, number)
 
-    async def apply(self, declared: Path | str | Sequence[dict[str, Any]]) -> list[Applied]:
+    async def apply(self, declared: Path | str | Sequence[dict[str, Any]]) -> list[AppliedSource]:
         """Create or update the sources of a file (YAML, TOML, JSON) or a list, and enqueue crawls.
 
         Applying the same again changes nothing:

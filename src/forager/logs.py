@@ -8,7 +8,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, MutableMapping
+from collections import deque
+from collections.abc import Callable, Iterator, MutableMapping
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 # structlog imports Rich to draw tracebacks, which takes longer than all other imports together
@@ -46,6 +48,7 @@ def configure_logs(
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             _as_text,
+            _keep_line,
             *_rendering(pretty, colors=on_terminal and not os.environ.get("NO_COLOR")),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -121,6 +124,42 @@ def _as_text(
             continue
         text = value if isinstance(value, _PLAIN_TYPES) else str(value)
         line[key] = without_object_addresses(text) if isinstance(text, str) else text
+    return line
+
+
+# --- the last lines of a job -------------------------------------------------------------------
+
+KEPT_LINES = 12
+MAX_LINE = 300
+_kept: dict[str, deque[dict[str, str]]] = {}
+# no facts of their own: they are shown beside the line, or are the same in each of them
+_FRAME = frozenset({"event", "level", "part", "job", "exc_info"})
+
+
+@contextlib.contextmanager
+def kept_lines(job: str) -> Iterator[None]:
+    """Keep the last lines that are bound to a job, as long as the block runs."""
+    _kept[job] = deque(maxlen=KEPT_LINES)
+    try:
+        yield
+    finally:
+        _kept.pop(job, None)
+
+
+def last_lines(job: str) -> list[dict[str, str]]:
+    """The last lines of a job of this process, each with `at`, `level` and `text`."""
+    return list(_kept.get(job, ()))
+
+
+def _keep_line(
+    _logger: object, method: str, line: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    lines = _kept.get(str(line.get("job")))
+    if lines is not None:
+        facts = ", ".join(f"{name} {line[name]}" for name in line if name not in _FRAME)
+        text = clean(f"{line['event']} ({facts})" if facts else str(line["event"]))
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        lines.append({"at": at, "level": method, "text": text[:MAX_LINE]})
     return line
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from importlib import import_module
 from typing import Any, BinaryIO, Protocol
 
 import orjson
 
-from forager.amounts import amount_text
+from forager.amounts import amount_text, time_text
 from forager.errors import InvalidInput
 
 # a row group of Parquet is in memory until it is written
@@ -39,7 +39,7 @@ def open_sink(format_: str, file: BinaryIO, columns: Mapping[str, str]) -> RowSi
     return CsvRows(file, columns) if format_ == "csv" else ParquetRows(file, columns)
 
 
-class Gathered(io.BytesIO):
+class DrainableFile(io.BytesIO):
     """A file in memory that is emptied while it is written."""
 
     def take(self) -> bytes:
@@ -54,7 +54,7 @@ async def file_parts(
     format_: str, columns: Mapping[str, str], portions: AsyncIterator[Sequence[Row]]
 ) -> AsyncIterator[bytes]:
     """The bytes of a file of rows, a portion at a time; the first comes at once."""
-    gathered = Gathered()
+    gathered = DrainableFile()
     sink = open_sink(format_, gathered, columns)
     async for rows in portions:
         sink.write(rows)
@@ -137,7 +137,7 @@ def _cell(value: object) -> str:
     if isinstance(value, Decimal):
         return amount_text(value)
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return time_text(value)
     return str(value)
 
 

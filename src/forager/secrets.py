@@ -40,7 +40,14 @@ class SecretsUnavailable(ForagerError):
 
 
 class Vault:
-    """Encrypts and decrypts texts. Each decrypts only in the context that it was encrypted for."""
+    """Encrypts and decrypts texts. Each decrypts only in the context that it was encrypted for.
+
+    SecretsUnavailable is raised without a key, or with another one. A context names the row:
+
+        vault = Vault(settings)
+        stored = vault.encrypt("secret", "webhook 7")
+        assert vault.decrypt(stored, "webhook 7") == "secret"
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._given = settings.secret_key

@@ -151,9 +151,11 @@ def _log_loss(record: logging.LogRecord, _held_back: int) -> None:
 
 
 def _endpoint(url: str | None) -> str | None:
-    if url is None or url.rstrip("/").endswith(PATH):
-        return url
-    return url.rstrip("/") + PATH
+    if url is None:
+        return None
+    address, mark, query = url.partition("?")
+    address = address.rstrip("/")
+    return address.removesuffix(PATH) + PATH + mark + query
 
 
 @contextmanager

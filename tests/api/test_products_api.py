@@ -190,6 +190,8 @@ async def test_exports(api: Api, stocked: Shop) -> None:
     assert len([json.loads(line) for line in lines]) == 25
     histories = await api.get("/api/v1/products/export?content=history&since=2001-01-01")
     assert len(histories.body.splitlines()) == 25
+    items = await api.get("/api/v1/products/export?content=items")
+    assert len(items.body.splitlines()) == 1
     nothing = await api.get("/api/v1/products/export?brand=none")
     assert (nothing.status, nothing.body) == (200, b"")
 

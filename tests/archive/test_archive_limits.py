@@ -11,7 +11,7 @@ from archived_job import ArchivedJob, html, select_refs, start_job
 from forager.archive import store
 from forager.archive.deletion import clean_up_archive, delete_segment, plan_prune, prune
 from forager.archive.reader import read_response
-from forager.archive.retention import Policy, Reason
+from forager.archive.retention import Policy, RetentionReason
 from forager.archive.storage import Storage
 from forager.archive.store import merges
 from forager.db.database import Database
@@ -35,7 +35,7 @@ async def test_upkeep_deletes_what_nothing_refers_to(
     assert (await clean_up_archive(database, settings)).deleted == []
     await execute(database, "DELETE FROM crawl_visited RETURNING url")
     pruned = await clean_up_archive(database, settings)
-    assert [deletion.reason for deletion in pruned.deleted] == [Reason.UNREFERENCED]
+    assert [deletion.reason for deletion in pruned.deleted] == [RetentionReason.UNREFERENCED]
     assert pruned.freed_bytes > 0
     assert await storage.list_segments() == []
 
@@ -50,7 +50,9 @@ async def test_limits_take_the_oldest_and_leave_what_is_running(
     await age_segments(database, 40)
     policy = Policy(max_bytes=0, drop_references=True)
     plan = await plan_prune(database, policy)
-    assert [(d.segment.name, d.reason) for d in plan.delete] == [(gone.segment, Reason.SIZE)]
+    assert [(d.segment.name, d.reason) for d in plan.delete] == [
+        (gone.segment, RetentionReason.SIZE)
+    ]
     pruned = await prune(database, storage, plan.delete)
     assert len(pruned.deleted) == 1
     assert await select_refs(database) == [(kept.segment, kept.offset, kept.length)]
@@ -64,7 +66,7 @@ async def test_upkeep_keeps_to_the_settings(
     await age_segments(database, 40)
     limited = settings.model_copy(update={"archive_max_age_days": 30.0})
     pruned = await clean_up_archive(database, limited)
-    assert [deletion.reason for deletion in pruned.deleted] == [Reason.AGE]
+    assert [deletion.reason for deletion in pruned.deleted] == [RetentionReason.AGE]
     assert await storage.list_segments() == []
 
 

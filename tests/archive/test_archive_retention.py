@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.archive.retention import Policy, Reason, SegmentRow, plan_retention
+from forager.archive.retention import Policy, RetentionReason, SegmentRow, plan_retention
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -33,14 +33,14 @@ def segment(
     )
 
 
-def names(deletions: list[object]) -> list[tuple[str, Reason]]:
+def names(deletions: list[object]) -> list[tuple[str, RetentionReason]]:
     return [(d.segment.name, d.reason) for d in deletions]  # type: ignore[attr-defined]
 
 
 def test_without_limits_only_what_nothing_refers_to_goes() -> None:
     segments = [segment("a", 900), segment("b", 1, references=0)]
     plan = plan_retention(segments, Policy(), NOW)
-    assert names([*plan.delete]) == [("b", Reason.UNREFERENCED)]
+    assert names([*plan.delete]) == [("b", RetentionReason.UNREFERENCED)]
     assert plan.kept == []
     assert sum(each.segment.bytes for each in plan.delete) == 100
 
@@ -56,33 +56,33 @@ def test_age_is_that_of_the_youngest_page() -> None:
     used = replace(segment("used", 40), written_at=NOW - timedelta(days=2))
     policy = Policy(max_age=timedelta(days=30), drop_references=True)
     plan = plan_retention([used, old], policy, NOW)
-    assert names([*plan.delete]) == [("old", Reason.AGE)]
+    assert names([*plan.delete]) == [("old", RetentionReason.AGE)]
     assert plan.delete[0].drops_references
 
 
 def test_what_is_referred_to_is_kept_and_reported() -> None:
     plan = plan_retention([segment("a", 40)], Policy(max_age=timedelta(days=30)), NOW)
     assert plan.delete == []
-    assert names([*plan.kept]) == [("a", Reason.AGE)]
+    assert names([*plan.kept]) == [("a", RetentionReason.AGE)]
 
 
 def test_the_oldest_go_until_the_rest_fits() -> None:
     segments = [segment(str(days), days) for days in (1, 2, 3, 4)]
     policy = Policy(max_bytes=250, drop_references=True)
     plan = plan_retention(segments, policy, NOW)
-    assert names([*plan.delete]) == [("4", Reason.SIZE), ("3", Reason.SIZE)]
+    assert names([*plan.delete]) == [("4", RetentionReason.SIZE), ("3", RetentionReason.SIZE)]
 
 
 def test_what_nothing_refers_to_goes_before_what_is_older() -> None:
     segments = [segment("old", 9), segment("loose", 1, references=0)]
     plan = plan_retention(segments, Policy(max_bytes=150, drop_references=True), NOW)
-    assert names([*plan.delete]) == [("loose", Reason.UNREFERENCED)]
+    assert names([*plan.delete]) == [("loose", RetentionReason.UNREFERENCED)]
 
 
 def test_only_as_many_are_reported_as_would_have_to_go() -> None:
     segments = [segment(str(days), days) for days in (1, 2, 3)]
     plan = plan_retention(segments, Policy(max_bytes=250), NOW)
-    assert names([*plan.kept]) == [("3", Reason.SIZE)]
+    assert names([*plan.kept]) == [("3", RetentionReason.SIZE)]
 
 
 states = st.builds(

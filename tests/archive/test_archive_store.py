@@ -16,7 +16,7 @@ from forager.archive.audit import SegmentProblem
 from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
-from forager.archive.segment import ArchiveRef, Growth, parse_ref
+from forager.archive.segment import ArchiveRef, SegmentGrowth, parse_ref
 from forager.archive.storage import Storage
 from forager.archive.warc_record import StorageFull
 from forager.archive.writer import growth_of
@@ -34,7 +34,7 @@ def test_a_full_archive_makes_work_wait() -> None:
 
 def test_growth_is_one_entry_for_each_segment() -> None:
     refs = [ArchiveRef("b", 0, 5), ArchiveRef("a", 10, 5), ArchiveRef("a", 15, 7)]
-    assert growth_of(refs) == [Growth("a", 22, 2), Growth("b", 5, 1)]
+    assert growth_of(refs) == [SegmentGrowth("a", 22, 2), SegmentGrowth("b", 5, 1)]
 
 
 async def test_a_commit_in_a_pipeline_counts_bytes_and_records(

@@ -91,6 +91,8 @@ def test_lists_filters_and_pages(visit: Visits) -> None:
         ("show", "17"),
         ("history", "nothing at all"),
         ("export", "--since", "1d"),
+        ("export", "--content", "items", "--since", "1d"),
+        ("export", "--history", "--content", "items"),
     ],
 )
 def test_invalid_arguments_are_reported(arguments: tuple[str, ...]) -> None:
@@ -147,6 +149,9 @@ def test_files(visit: Visits, tmp_path: Path) -> None:
     assert forager("export", "-f", "parquet", "-o", str(target), "--force").code == 0
     lines = forager("export", "--history", "--since", "1d").out.splitlines()
     assert [json.loads(line)["price"] for line in lines] == ["49.90", "44", "9.50"]
+    [moved] = forager("export", "--content", "changes", "--since", "1d").out.splitlines()
+    assert json.loads(moved)["percent"] == -11.82
+    assert "1 row written" in forager("export", "--content", "items").err
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [target.name]
 
 

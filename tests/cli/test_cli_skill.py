@@ -24,6 +24,15 @@ def test_the_instructions_are_installed_once_and_not_over_changes(tmp_path: Path
     assert target.read_text().startswith("---\nname: forager\n")
 
 
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "a" / "forager" / "SKILL.md").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "forager").touch()
+    for name, message in (("a", "is a folder"), ("b", "cannot be written: File exists")):
+        refused = forager("skill", "install", "--folder", str(tmp_path / name))
+        assert (refused.code, message in refused.err) == (2, True)
+
+
 def test_they_are_installed_for_one_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,3 +94,16 @@ def test_a_runner_that_is_not_needed_is_ended() -> None:
     spare = start_runner()
     spare.discard()
     assert spare.process.returncode == -signal.SIGKILL
+
+
+def test_a_worker_does_not_import_the_api_server() -> None:
+    """`forager up` keeps its modules in memory for months, and serves in another process."""
+    script = (
+        "import sys\n"
+        "import forager.background, forager.cli.system.up, forager.jobs.supervisor\n"
+        "print([name for name in ('fastapi', 'uvicorn', 'mcp') if name in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert answer.stdout == "[]\n"

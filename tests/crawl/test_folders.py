@@ -24,6 +24,8 @@ from forager.crawl.options import crawl_options
 from forager.db.ids import new_id
 from forager.documents.reader import read_page
 from forager.errors import GiveUp, InvalidInput, NotPermitted
+from forager.extract.conversion import convert
+from forager.extract.kinds import ContentKind
 from forager.fetch.files import archive as archives
 from forager.fetch.files.archive import open_archive
 from forager.fetch.files.tree import FileContent
@@ -99,6 +101,21 @@ async def test_restructured_text_reads_nothing_else(crawls: Crawls, manual: Path
     assert "## start(speed" in page.markdown
     assert "swordfish" not in page.markdown
     assert "raw text" not in page.markdown
+
+
+@pytest.mark.parametrize("name", ["secret.svg", "secret.png", "secret"])
+def test_images_in_restructured_text_are_not_read(tmp_path: Path, name: str) -> None:
+    write(tmp_path, name, "<svg>swordfish</svg>")
+    options = "   :loading: embed\n   :scale: 50 %\n"
+    text = "".join(
+        f".. {kind}:: {address}\n{options}\n"
+        for kind in ("image", "figure")
+        for address in (tmp_path / name, (tmp_path / name).as_uri())
+    )
+    html = convert(ContentKind.RST, text.encode(), None).text
+    assert html.count(f'src="{tmp_path / name}"') == 2
+    assert "swordfish" not in html
+    assert "data:" not in html
 
 
 async def test_nothing_leads_out_of_a_folder(crawls: Crawls, manual: Path) -> None:

@@ -11,6 +11,7 @@ from forager.archive.options import archive_options
 from forager.crawl.extraction import rereading
 from forager.crawl.extraction.pool import PageExtractor
 from forager.crawl.extraction.rereading import LEARNING, BoilerplateLearner
+from forager.documents import archived
 from forager.documents.archived import explain_content
 from forager.documents.diff import diff_generations
 from forager.documents.reader import list_documents, read_page
@@ -20,6 +21,7 @@ from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.keys import url_key
 from forager.fetch.response import Response
 from forager.jobs.summary import JobActivity, summarize_jobs
+from forager.processes.sandbox import SandboxLimits
 from servers.site import Page, Site, html
 from support.waiting import eventually
 
@@ -82,6 +84,21 @@ async def test_no_page_keeps_what_all_have_and_a_refresh_changes_nothing(
     diff = await diff_generations(crawls.database, SOURCE)
     assert [*diff.added, *diff.removed, *diff.changed] == []
     assert await stored_versions(crawls) == [(version, PAGES + 1)]
+
+
+async def test_a_page_is_explained_in_another_process_with_limits(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API explains pages; a hostile one must not stop it."""
+    site.pages = {"/": html("Home", body="<nav><a href=/a>Menu</a></nav>" * 3)}
+    await crawl(crawls, site)
+    key, storage = url_key(f"{site.url}/"), archive_options(crawls.settings).open()
+    monkeypatch.delattr(archived, "extract_reading")
+    content = await explain_content(crawls.database, storage, key)
+    assert content is not None
+    assert "Menu" in "".join(block.text for block in content.removed)
+    monkeypatch.setattr(archived, "LIMITS", SandboxLimits(seconds=0.0))
+    assert await explain_content(crawls.database, storage, key) is None
 
 
 async def test_a_crawl_that_is_killed_while_it_learns_learns_again(

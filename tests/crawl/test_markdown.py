@@ -227,6 +227,23 @@ async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site)
     assert not [target for target in site.hits if target.endswith((".md", "llms.txt"))]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "# The site\n\nPages in a form that is not known.",
+        "#" + " " * 500_000 + "\nx",
+        f"Source: https://a.example{'/index' * 300_000}\n\nIt.",
+        f"Source: https://a.example{'/index' * 300}\n\nIt.",
+    ],
+)
+async def test_a_listing_that_cannot_be_used_stops_no_crawl(
+    crawls: Crawls, site: Site, content: str
+) -> None:
+    site.pages = {path: html(title) for path, title in PAGES.items()}
+    site.pages |= {"/llms.txt": text(content), "/llms-full.txt": text(content)}
+    assert len((await crawl(crawls, site)).pages()) == len(PAGES)
+
+
 async def test_robots_txt_applies_to_markdown(crawls: Crawls, site: Site) -> None:
     similar(site)
     site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /*.md\nDisallow: /llms\n")

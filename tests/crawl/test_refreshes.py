@@ -33,6 +33,13 @@ from servers.site import Answer, Page, Site, html, moved, tagged
 from support.waiting import eventually
 
 
+async def test_a_long_etag_is_kept(crawls: Crawls, site: Site) -> None:
+    tag = f'"{"x" * 900}"'
+    site.pages = {"/": replace(html("Home"), headers={"ETag": tag})}
+    await crawl(crawls, site)
+    assert (await crawl(crawls, site)).outcomes(site.url) == {"/": "unchanged:not_modified"}
+
+
 @pytest.mark.parametrize("with_tags", [True, False])
 async def test_a_diff_is_exactly_what_happened_to_the_site(
     crawls: Crawls, site: Site, *, with_tags: bool

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from crawl.crawling import Crawled, Crawls
+from forager.crawl.engine import FEW_VISITS
 from forager.crawl.extraction import pool as extraction
 from forager.crawl.service import CRAWL
 from forager.db.ids import new_id
@@ -21,7 +22,7 @@ from forager.jobs.context import JobContext
 from forager.jobs.job import Lease
 from forager.jobs.lifecycle import Status
 from forager.jobs.runner import Runner
-from forager.jobs.shared import SharedServices
+from forager.jobs.shared import BACKLOG_LIMIT, SharedServices
 from forager.processes.control import StopCause
 from forager.settings import Settings
 from servers.site import Page, Site, html
@@ -122,6 +123,25 @@ async def test_a_paused_crawl_leaves_its_neighbors_alone(
     assert first.pages(site.url) == {"/"}
     other.release()
     assert (await tasks[1]).pages(other.url) == {"/", "/hangs"}
+
+
+async def test_a_crawl_fetches_few_pages_while_many_wait_for_extraction(
+    hosting: Hosting, site: Site, other: Site
+) -> None:
+    hosting.shared.backlog = lambda: BACKLOG_LIMIT + 1
+    hosting.shared.count_backlog()
+    site.pages["/"] = html("Start", [f"/{n}" for n in range(20)])
+    site.pages |= {f"/{n}": Page(html(f"Page {n}").body, hangs=True) for n in range(20)}
+    other.pages["/"] = html("Other", [f"/{n}" for n in range(20)])
+    other.pages |= {f"/{n}": html(f"Page {n}") for n in range(20)}
+    jobs = [await hosting.crawls.ask(f"{each.url}/", delay=0) for each in (site, other)]
+    waiting = await hosting.start(jobs[0])
+    await eventually(lambda: site.hanging >= FEW_VISITS)
+    neighbor = await (await hosting.start(jobs[1]))
+    assert len(neighbor.pages()) == 21
+    assert site.hanging == FEW_VISITS
+    site.release()
+    assert len((await waiting).pages()) == 21
 
 
 async def test_a_hostile_page_fails_alone(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager, suppress
 
 import psycopg
 import pytest
@@ -129,6 +130,39 @@ async def test_the_session_of_a_broken_line_is_ended_and_its_locks_with_it(
                         connection.pgconn.consume_input()
                 raise DatabaseUnavailable("left in the middle of a batch")
         await execute(flaky, "DROP TABLE locked")
+
+
+async def test_sessions_that_may_not_be_ended_do_not_spoil_the_others(
+    database: Database, database_url: str
+) -> None:
+    """An administrator has revoked the function that ends sessions."""
+    with restricted_role(database_url):
+        async with FlakyLine(database_url) as line, Database(line.url) as unlimited:
+            flaky = unlimited.with_answer_limit(0.5)
+            assert await execute(flaky, "SELECT current_user::text") == [("restricted",)]
+            with suppress(DatabaseUnavailable):
+                async with flaky.connection() as connection:
+                    line.silence()
+                    await connection.execute("SELECT 1")
+            for _ in range(2):
+                assert await execute(flaky, "SELECT 1") == [(1,)]
+
+
+@contextmanager
+def restricted_role(url: str) -> Iterator[None]:
+    """Let new sessions have a role that may not end any session."""
+    function = "EXECUTE ON FUNCTION pg_terminate_backend(integer, bigint)"
+    with psycopg.connect(url, autocommit=True) as admin:
+        name = sql.Identifier(admin.info.dbname)
+        admin.execute("CREATE ROLE restricted")
+        admin.execute(f"REVOKE {function} FROM PUBLIC")
+        admin.execute(sql.SQL("ALTER DATABASE {} SET role = restricted").format(name))
+        try:
+            yield
+        finally:
+            admin.execute(sql.SQL("ALTER DATABASE {} RESET role").format(name))
+            admin.execute(f"GRANT {function} TO PUBLIC")
+            admin.execute("DROP ROLE restricted")
 
 
 async def test_a_process_that_is_frozen_in_the_middle_of_a_batch_loses_its_session(

@@ -148,6 +148,72 @@ def test_the_messages_of_three_outboxes_are_kept(empty_url: str) -> None:
     assert rows(empty_url, "SELECT topic, target_id, attempts FROM outbox") == [("webhook", 3, 2)]
 
 
+FILL_0010 = """
+    INSERT INTO domains (domain_name, base_url) VALUES ('a.example', 'https://a.example');
+    INSERT INTO products (domain_id, url, url_hash, product_name, content_hash, parser,
+                          parser_version)
+         SELECT d.id, 'https://a.example/1', '1', 'Lamp', '1', 'generic', '1' FROM domains d;
+    INSERT INTO alert_rules (kind, percent) VALUES ('price_drop', 5);
+    INSERT INTO webhooks (url, secret, kinds)
+         VALUES ('https://a.example/all', '', '{}'),
+                ('mailto:a@a.example', '', '{price.changed}');
+    INSERT INTO catalog_events (kind, payload) VALUES ('price.changed', '{}');
+    INSERT INTO outbox (topic, lane, ref_id)
+         SELECT 'webhooks', w.id, e.id FROM webhooks w, catalog_events e
+"""
+FILL_0011 = """
+    UPDATE domains SET traffic_delay = 10;
+    INSERT INTO host_minutes SELECT id, now(), 1, 0, 0, 0, 0, 0.5, 1 FROM domains;
+    INSERT INTO price_templates (domain_id, path) SELECT id, 'p' FROM domains;
+    INSERT INTO withheld_prices (product_id, price, reason) SELECT id, 5, 'far' FROM products;
+    INSERT INTO item_assignments (product_id, item) SELECT id, 'x' FROM products;
+    INSERT INTO own_prices (item, price, currency) VALUES ('x', 4, 'EUR');
+    INSERT INTO alert_rules (kind) VALUES ('best_offer');
+    UPDATE alert_rules SET last_triggered_at = now();
+    INSERT INTO webhooks (url, secret, kinds, source_id)
+         VALUES ('slack://…', '', '{}', NULL),
+                ('https://a.example/crawls', '', '{crawl.failed}', NULL),
+                ('https://a.example/both', '', '{price.changed,source.changed}', NULL),
+                ('https://a.example/one', '', '{}', 'docs');
+    INSERT INTO catalog_events (kind, source_id, payload) VALUES ('source.changed', 'docs', '{}');
+    INSERT INTO outbox (topic, lane, ref_id)
+         SELECT 'webhooks', w.id, e.id FROM webhooks w, catalog_events e
+          WHERE e.kind = 'source.changed';
+    INSERT INTO outbox (topic, lane, ref_id) VALUES ('source changes', 0, 1), ('failed jobs', 0, 1)
+"""
+
+
+def test_the_data_of_0010_survives_0011_and_the_way_back(empty_url: str) -> None:
+    schema.upgrade(empty_url, "0010")
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(FILL_0010)
+    kept = {
+        "SELECT domain_name FROM domains": [("a.example",)],
+        "SELECT product_name FROM products": [("Lamp",)],
+        "SELECT kind, percent FROM alert_rules": [("price_drop", 5)],
+        "SELECT kind FROM catalog_events": [("price.changed",)],
+        "SELECT topic, lane, ref_id FROM outbox ORDER BY id": [
+            ("webhooks", 1, 1), ("webhooks", 2, 1),
+        ],
+    }  # fmt: skip
+    webhooks = "SELECT url, kinds, is_active FROM webhooks ORDER BY id"
+    active = [("https://a.example/all", [], True), ("mailto:a@a.example", ["price.changed"], True)]
+    schema.upgrade(empty_url, "0011")
+    assert {query: rows(empty_url, query) for query in kept} == kept
+    assert rows(empty_url, webhooks) == active
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(FILL_0011)
+    assert rows(empty_url, "SELECT item, offers FROM items") == [("x", 1)]
+    schema.downgrade(empty_url, "0010")
+    assert {query: rows(empty_url, query) for query in kept} == kept
+    # those that need what the previous version does not know send nothing
+    found = rows(empty_url, webhooks)
+    assert found[:2] == active
+    assert {is_active for _, _, is_active in found[2:]} == {False}
+    schema.upgrade(empty_url, "0011")
+    assert {query: rows(empty_url, query) for query in kept} == kept
+
+
 def test_many_may_start_at_once(empty_url: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(schema.ensure_current, [empty_url] * 8))

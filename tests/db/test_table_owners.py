@@ -41,7 +41,8 @@ ALLOWED_READS = {
     "products": "archive_segments catalog_events crawl_tasks dead_letters domains image_files"
     " images task_attempts task_control",
     "failures": "crawl_jobs domains",
-    "tasks": "crawl_jobs domains error_logs extractions products proxies robots_files workers",
+    "tasks": "crawl_jobs domains error_logs extractions product_aliases products proxies"
+    " robots_files workers",
     # one statement adds events and the messages to subscribed webhooks
     "events": "domains outbox products webhooks",
     "webhooks": "catalog_events domains outbox",

@@ -12,7 +12,13 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.page import SectionRow
 from forager.documents.publication import publish
-from forager.documents.reader import as_markdown, list_documents, read_page, section_of
+from forager.documents.reader import (
+    as_markdown,
+    list_documents,
+    read_page,
+    requested_sections,
+    section_of,
+)
 from forager.documents.sources import delete_source
 from forager.errors import InvalidInput, NotFound
 from forager.extract.composition import extract_document
@@ -151,3 +157,16 @@ async def test_the_generation_without_a_page_is_named(crawls: Crawls, database: 
     assert (await read_page(database, BASE + "b", source_id=SOURCE, generation=2)).sections
     with pytest.raises(NotFound, match=f"{BASE}b in generation 1 of {SOURCE}"):
         await read_page(database, BASE + "b", source_id=SOURCE, generation=1)
+
+
+async def test_a_url_with_an_anchor_reads_its_section(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "alpha"})
+    page = await read_page(database, f"{BASE}a#details")
+
+    def read(anchor: str, name: str | None = None) -> list[str]:
+        found = requested_sections(page, f"{BASE}a{anchor}", name)
+        return [section.heading for section in found]
+
+    assert read("#details") == read("#a%20place") == ["Details"]
+    assert read("") == read("#") == read("#/route") == ["Guide", "Details"]
+    assert read("#details", "Guide") == ["Guide", "Details"]

@@ -250,3 +250,90 @@ def test_qualified_names_of_other_generators(
 @pytest.mark.parametrize("heading", ["class methods", "module documentation", "enum values"])
 def test_headings_about_kinds_name_no_type(heading: str) -> None:
     assert container_of("", heading) == ""
+
+
+PYDOCTOR = """<h1>template</h1><div id="childList">{}</div>"""
+FUNCTION = """<div class="basefunction"><a name="pkg.{0}"> </a><a name="{0}"> </a>
+<div class="functionHeader"><span class="py-keyword">def</span> <span>{0}</span>(write):
+<a class="sourceLink" href="https://code.example/x">(source)</a>
+<a class="headerLink" href="#{0}">¶</a></div>
+<div class="docstring"><p>Runs {0}.</p></div></div>"""
+
+
+def test_signatures_below_their_anchors() -> None:
+    html = PYDOCTOR.format("".join(map(FUNCTION.format, ("flatten", "render"))))
+    assert outline(html) == [
+        (1, None, "template", None, ""),
+        (2, 0, "def flatten(write):", "flatten", "Runs flatten."),
+        (2, 0, "def render(write):", "render", "Runs render."),
+    ]
+    places = {name for section in read(html).sections for name in section.anchors}
+    assert {"pkg.flatten", "pkg.render"} <= places
+
+
+def test_a_term_with_its_description_inside() -> None:
+    html = """<h2>Constants <small><a href="#" class="toggle">collapse</a></small></h2><dl>
+      <dt id="GLOB">GLOB = <div class="docstring"><p>The files to read.</p></div></dt>
+      <dd><pre>"lib/**"</pre></dd><dt id="BOM">BOM =</dt><dd><pre>"x"</pre></dd></dl>"""
+    assert [(heading, content) for _, _, heading, _, content in outline(html)] == [
+        ("Constants", ""),
+        ("GLOB =", 'The files to read.\n\n```\n"lib/**"\n```'),
+        ("BOM =", '```\n"x"\n```'),
+    ]
+
+
+def test_the_text_of_a_term_is_kept_where_the_page_is_read_again() -> None:
+    page = f"""<main><h1>T</h1><dl><dt id=a>GLOB = <div>Copy</div></dt><dd>Edit</dd></dl>
+      {"<p>Was this page helpful?</p>" * 3}</main>"""
+    document = extract_document(page, URL, title="T")
+    assert document is not None
+    assert document.markdown.count("GLOB =") == 1
+    assert document.fallbacks == 1
+
+
+def refentry(name: str) -> str:
+    return f"""<div class="refentry"><a name="{name}"></a><div class="titlepage"></div>
+      <div class="refnamediv"><h2>Name</h2><p>{name} &#8212; Computes {name} of a shape.</p></div>
+      <div class="refsynopsisdiv"><h2>Synopsis</h2><pre>geometry {name}(geometry g)</pre></div>
+      <div class="refsect1"><a name="d-{name}"></a><h2>Description</h2><p>Text of {name}.</p></div>
+      </div>"""
+
+
+def test_parts_of_a_manual_on_one_page_are_below_each_other() -> None:
+    html = f"""<div class="book"><h1>Manual</h1><div class="chapter"><h1>Chapter 1</h1><p>Lead.</p>
+      <div class="sect1"><h2>Functions</h2>{refentry("ST_Area")}{refentry("ST_Buffer")}</div>
+      <div class="sect1"><h2>Notes</h2><p>One.</p><h3>Flat</h3><p>Two.</p></div></div>
+      <div class="chapter"><h1>Chapter 2</h1><p>End.</p></div></div>"""
+    found = read(html, "Manual").sections
+    tree = [(s.level, s.parent, s.heading) for s in found]
+    assert tree == [
+        (1, None, "Manual"),
+        (2, 0, "Chapter 1"),
+        (3, 1, "Functions"),
+        (4, 2, "ST_Area"),
+        (5, 3, "Synopsis"),
+        (5, 3, "Description"),
+        (4, 2, "ST_Buffer"),
+        (5, 6, "Synopsis"),
+        (5, 6, "Description"),
+        (3, 1, "Notes"),
+        (4, 9, "Flat"),
+        (2, 0, "Chapter 2"),
+    ]
+    assert found[6].anchor == "ST_Buffer"
+    assert found[6].content == "ST_Buffer — Computes ST_Buffer of a shape."
+
+
+def test_a_manual_page_that_is_the_main_element() -> None:
+    page = f"""<body><div class="refentry" id="SQL-SELECT"><a id="term"></a><div class="refnamediv">
+      <h2><span>SELECT</span></h2><p>SELECT, TABLE — retrieve rows</p></div>
+      <div class="refsect1"><h2>Description</h2><p>{"Retrieves rows from tables. " * 9}</p></div>
+      </div></body>"""
+    document = extract_document(page, URL, title="SELECT")
+    assert document is not None
+    found = document.sections
+    assert [(s.level, s.parent, s.heading) for s in found] == [
+        (2, None, "SELECT"),
+        (2, None, "Description"),
+    ]
+    assert found[0].anchor == "SQL-SELECT"

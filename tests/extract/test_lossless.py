@@ -237,6 +237,18 @@ def test_a_missing_heading_is_lost_even_if_it_begins_and_ends_as_another() -> No
     assert audit.lost_headings == ("Install the tools on Linux",)
 
 
+def test_a_title_that_is_repeated_is_not_a_lost_heading() -> None:
+    page = """<title>std/exits</title><div id=top><h1>std/exits</h1></div><div id=content>
+        <h1>Imports</h1><p>Text of the page that is long enough to be kept.</p></div>"""
+    assert not audit_page(page.encode(), URL, "text/html").lost_headings
+
+
+def test_lines_of_a_table_cell_are_not_lost() -> None:
+    lines = "<br>".join(f"<code><a href=#a{n}>keyword_{n}</a></code>" for n in range(30))
+    page = f"<main><h1>Words</h1><table><tr><td>{lines}</td><td>more</td></tr></table></main>"
+    assert not audit_page(page.encode(), URL, "text/html").losses.lost_count
+
+
 def test_text_before_several_articles_is_kept() -> None:
     article = "<article><h4>f{0}(X) -> Y</h4><p>Encodes a message of kind {0}.</p></article>"
     functions = "".join(article.format(number) for number in range(8))

@@ -58,6 +58,56 @@ def test_a_table_of_contents_is_removed_and_explained() -> None:
 # --- articles, objects, boxes ---------------------------------------------------------------------
 
 
+def chapter(kind: str, name: str, paragraphs: int) -> str:
+    return f"<div class={kind}><h2>{name}</h2>{f'<p>{SENTENCE} {name}.</p>' * paragraphs}</div>"
+
+
+def test_reference_pages_in_a_manual_are_not_the_manual() -> None:
+    pages = "".join(chapter("refentry", f"ST_F{n}", 3) for n in range(4))
+    before, after = chapter("chapter", "Install", 9), chapter("chapter", "Questions", 9)
+    page = f"<div class=book><h1>Manual</h1>{before}<div class=chapter>{pages}</div>{after}</div>"
+    found = read(page, "Manual")
+    assert headings(found)[:3] == ["Manual", "Install", "ST_F0"]
+    assert headings(found)[-1] == "Questions"
+
+
+def test_a_reference_page_is_the_page_beside_a_menu() -> None:
+    links = "".join(f"<p><a href='{n}.html'>Page {n}</a></p>" for n in range(30))
+    page = f"<div><h3>Pages</h3>{links}</div>{chapter('refentry', 'open', 5)}"
+    found = read(page, "open")
+    assert headings(found) == ["open"]
+    assert "Page 1" not in found.markdown
+
+
+def test_links_that_name_the_headings_below_them_are_a_table_of_contents() -> None:
+    names = [f"Chapter {n}" for n in range(4)]
+    links = "".join(
+        f"<div class=Sect><a href='#c{n}'>{name}</a></div>" for n, name in enumerate(names)
+    )
+    text = "".join(f"<h2 id=c{n}>{name}</h2><p>{SENTENCE}</p>" for n, name in enumerate(names))
+    found = read(f"<main><a id=top></a><div>{links}</div>{text}</main>")
+    assert found.markdown.startswith("## Chapter 0")
+    assert "top" in found.sections[0].anchors
+    assert [block.reason for block in found.removed] == ["a table of contents"]
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        "<p>Read these first:</p><p><a href=#c1>Chapter 1</a> <a href=#c2>Chapter 2</a></p>",
+        "<p><a href=#c0>Chapter 0</a> <a href=#c7>Chapter 7</a></p>",  # some of the headings
+        "<p><a href=#c2>Chapter 2</a> <a href=#c1>Chapter 1</a></p>",  # in another order
+        "<p><a href=#c1>Start here</a> <a href=#c2>Go on</a></p>",  # with other words
+        "<p><a href=#c1>Chapter 1</a> <a href=other.html#c2>Chapter 2</a></p>",
+    ],
+)
+def test_links_that_are_no_table_of_contents_are_kept(links: str) -> None:
+    text = "".join(f"<h2 id=c{n}>Chapter {n}</h2><p>{SENTENCE}</p>" for n in range(8))
+    found = read(f"<main>{links}{text}</main>")
+    assert not found.removed
+    assert "](https://docs.example.org/guide/page.html#c" in found.markdown
+
+
 def test_one_large_article_of_several_is_not_the_page() -> None:
     small = "<article><h4>open/1</h4><p>Opens.</p></article>"
     large = f"<article><h4>select/2</h4>{f'<p>{SENTENCE}</p>' * 20}</article>"

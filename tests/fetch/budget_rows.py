@@ -9,7 +9,7 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.fetch.budgets import store
-from forager.fetch.budgets.exchange import Given, Wanted
+from forager.fetch.budgets.exchange import Reservation, SlotRequest
 from support.budgets import CrawlBudgets
 from support.sql import execute
 
@@ -40,7 +40,7 @@ async def add_row(database: Database, name: str = HOST, **columns: object) -> in
     return int(rows[0][0])
 
 
-async def exchange_with(database: Database, holder: UUID, wanted: Wanted) -> Given:
+async def exchange_with(database: Database, holder: UUID, wanted: SlotRequest) -> Reservation:
     async with database.connection() as connection:
         answer = await store.exchange(connection, holder, [wanted], waits=True)
     return answer.given[wanted.domain_id]

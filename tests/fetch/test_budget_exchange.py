@@ -11,7 +11,7 @@ import pytest
 from fetch.budget_rows import HOST, Open, add_row, exchange_with
 from forager.db.database import Database
 from forager.fetch.budgets import store
-from forager.fetch.budgets.exchange import Answers, Wanted
+from forager.fetch.budgets.exchange import Answers, SlotRequest
 from support.budgets import CrawlBudgets
 from support.sql import execute
 from support.waiting import eventually
@@ -44,7 +44,7 @@ async def test_many_hosts_are_exchanged_together(
     batches: list[set[int]] = []
     exchange = store.exchange
 
-    async def count(*values: Any, waits: bool) -> store.Exchanged:
+    async def count(*values: Any, waits: bool) -> store.ExchangeResult:
         batches.append({each.domain_id for each in values[2]})
         return await exchange(*values, waits=waits)
 
@@ -84,7 +84,7 @@ async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
 
 
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
-    wanted = Wanted(
+    wanted = SlotRequest(
         domain_id=domain_id, delay=0.0, concurrency=5, robots_delay=0.0, direct=0, proxied={},
         max_wait=0, busy=busy, answers=Answers(),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from forager.db.database import Database
 from forager.db.pool import limits_transactions
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
-from forager.fetch.budgets.exchange import Answers, Given, Wanted
+from forager.fetch.budgets.exchange import Answers, Reservation, SlotRequest
 from forager.fetch.budgets.slots import HostThrottled
 from support.sql import execute
 from support.waiting import LIMIT
@@ -178,7 +178,7 @@ async def test_a_process_that_is_frozen_during_an_exchange_does_not_keep_the_hos
             began = local_time()
             while other.execute(query).fetchone() and local_time() < began + LIMIT:
                 time.sleep(0.05)
-        return class_row(Given)
+        return class_row(Reservation)
 
     async with database.connection() as connection:
         if not limits_transactions(connection):
@@ -187,6 +187,6 @@ async def test_a_process_that_is_frozen_during_an_exchange_does_not_keep_the_hos
             connection.info.backend_pid
         )
         monkeypatch.setattr(store, "class_row", frozen)
-        wanted = Wanted(domain_id, 0.0, 5, 0.0, 1, {}, 10.0, 0, Answers())
+        wanted = SlotRequest(domain_id, 0.0, 5, 0.0, 1, {}, 10.0, 0, Answers())
         with pytest.raises(psycopg.Error):
             await store.exchange(connection, uuid4(), [wanted])

@@ -12,7 +12,7 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.domain_state import FURTHEST_AHEAD
-from forager.fetch.budgets.exchange import Answers, ServerClock, Wanted
+from forager.fetch.budgets.exchange import Answers, ServerClock, SlotRequest
 from forager.fetch.budgets.slots import HostThrottled, RequestLane, SlotWindow
 from forager.fetch.budgets.store import block_domain
 from support.budgets import CrawlBudgets, renew
@@ -119,7 +119,7 @@ async def test_a_slot_far_in_the_future_is_not_reserved(
 async def reserve(
     database: Database, domain_id: int, holder: UUID, *, slots: int = 5, waiting: int = 5
 ) -> int:
-    wanted = Wanted(
+    wanted = SlotRequest(
         domain_id=domain_id, delay=20.0, concurrency=5, robots_delay=0.0, direct=slots,
         proxied={}, max_wait=60, busy=0, answers=Answers(), waiting=waiting,
     )  # fmt: skip
@@ -240,8 +240,8 @@ def test_what_a_slow_down_made_invalid_is_dropped() -> None:
 # --- a clock that was set back -----------------------------------------------------------------
 
 
-def _wanted(domain_id: int, *, delay: float) -> Wanted:
-    return Wanted(domain_id, delay, 5, 0.0, 1, {}, 10.0, 0, Answers())
+def _wanted(domain_id: int, *, delay: float) -> SlotRequest:
+    return SlotRequest(domain_id, delay, 5, 0.0, 1, {}, 10.0, 0, Answers())
 
 
 async def test_a_clock_set_back_does_not_strand_a_host(

@@ -7,7 +7,7 @@ import pytest
 from fetch.proxy_rows import LOCAL, add, record
 from forager.db.database import Database, SessionLimits
 from forager.errors import DatabaseUnavailable
-from forager.fetch.proxies.proxy import Tally
+from forager.fetch.proxies.proxy import ProxyTally
 from forager.fetch.proxies.service import Proxies, ProxyPool
 from forager.secrets import Vault
 
@@ -65,13 +65,13 @@ async def test_counts_survive_a_database_that_cannot_take_them(
 
 
 def test_tallies_add_up_in_the_order_things_happened() -> None:
-    earlier, later = Tally(), Tally()
+    earlier, later = ProxyTally(), ProxyTally()
     earlier.succeed(10)
     earlier.fail("one")
     later.fail("two")
-    assert earlier.followed_by(later) == Tally(1, 2, 2, 10, "two")
+    assert earlier.followed_by(later) == ProxyTally(1, 2, 2, 10, "two")
     later.succeed(20)
-    assert earlier.followed_by(later) == Tally(2, 2, 0, 30, "two")
+    assert earlier.followed_by(later) == ProxyTally(2, 2, 0, 30, "two")
 
 
 async def test_counts_of_a_removed_proxy_are_dropped(proxies: Proxies, pool: ProxyPool) -> None:

@@ -16,6 +16,7 @@ from forager.extract.directives import header_directives
 from forager.extract.document import extract_reading
 from forager.extract.identifiers import identifier_lexemes
 from forager.extract.kinds import kind_of
+from forager.extract.markdown.listing import listed_twins, pages_in
 from forager.extract.markdown.scan import scan_markdown
 from forager.extract.metadata import detect_language, header_canonicals
 from forager.extract.product.json_ld import lenient_json
@@ -34,6 +35,8 @@ WORK: dict[str, Work] = {
     "language": detect_language,
     "markdown": scan_markdown,
     "markdown headings": lambda text: scan_markdown(f"<a id='x'>{text}\n# a\n{text}\n===\n"),
+    "markdown listing": lambda text: list(listed_twins(text, URL)),
+    "pages of a listing": lambda text: list(pages_in(f"# {text}\n#{text}\nurl:{text}\n{text}")),
     "link header": lambda text: header_canonicals([f"<x>; rel={text}"]),
     "robots header": lambda text: header_directives([text]),
     "kind": lambda text: kind_of(text.encode(), None, URL),
@@ -43,7 +46,21 @@ WORK: dict[str, Work] = {
     "markdown page": lambda text: extract_reading(text.encode(), URL, MARKDOWN),
     "page": lambda text: extract_reading(f"<main><p>{text}</p>".encode(), URL, HTML),
 }
-MORE_RUNS = ("](", "<!---->", "date", "11,", "111,", "<a id='x'>", "; rel=", "a ", "/*", "\\u")
+MORE_RUNS = (
+    "](",
+    "](a.md",
+    "# a\n",
+    "url: http://a/\n",
+    "<!---->",
+    "date",
+    "11,",
+    "111,",
+    "<a id='x'>",
+    "; rel=",
+    "a ",
+    "/*",
+    "\\u",
+)
 
 
 def seconds(work: Work, text: str) -> float:

@@ -12,9 +12,9 @@ from PIL import Image
 from forager.archive.objects import open_bucket
 from forager.archive.storage import size_of
 from forager.errors import GiveUp, InvalidInput, NotFound
-from forager.images.fetcher import Inspection
+from forager.images.fetcher import ImageInspection
 from forager.images.files import IMAGE_FILES, image_files_at, image_path
-from forager.images.inspector import Refused, inspect
+from forager.images.inspector import ImageRefused, inspect
 from forager.processes.sandbox import SandboxLimits
 from images.image_shop import HTML, SVG, picture, png_of_size
 
@@ -43,7 +43,7 @@ def test_images_of_known_formats_are_measured(kind: str, media_type: str, extens
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.95])
 def test_truncated_images_are_rejected(kind: str, share: float) -> None:
     data = picture(kind)
-    with pytest.raises(Refused):
+    with pytest.raises(ImageRefused):
         inspect(data[: int(len(data) * share)])
 
 
@@ -65,7 +65,7 @@ def test_truncated_images_are_rejected(kind: str, share: float) -> None:
     ],
 )
 def test_what_is_no_image_is_refused_with_the_reason(data: bytes, words: str) -> None:
-    with pytest.raises(Refused, match=words) as refused:
+    with pytest.raises(ImageRefused, match=words) as refused:
         inspect(data)
     assert "0x" not in str(refused.value)
 
@@ -74,7 +74,7 @@ async def test_a_decoder_that_takes_too_much_costs_one_image() -> None:
     # 36 million pixels in a few kilobytes: within the limits of size, not of memory
     file = io.BytesIO()
     Image.new("RGB", (6000, 6000)).save(file, "PNG")
-    inspection = Inspection(SandboxLimits(seconds=30, memory_mb=128))
+    inspection = ImageInspection(SandboxLimits(seconds=30, memory_mb=128))
     try:
         with pytest.raises(GiveUp, match="the image cannot be read: it needs more than 128 MB"):
             await inspection.inspect(file.getvalue())

@@ -14,6 +14,7 @@ import pytest
 from api.client import Api
 from api.server_process import api_process
 from forager import tracing
+from forager.logs import configure_logs
 from forager.settings import Settings
 from metrics.collector import Collector, collector
 from servers.site import Site
@@ -120,12 +121,25 @@ def test_a_collector_that_does_not_answer_delays_nothing(monkeypatch: pytest.Mon
         thread.join(60)
 
 
+def test_a_key_of_the_collector_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("warning")
+    url = "http://127.0.0.1:1/?key=swordfish"
+    with tracing.tracing(Settings(traces_url=url), "test"), tracing.span("lost"):
+        pass
+    configure_logs("critical")
+    logged = capsys.readouterr().err
+    assert "traces are lost" in logged
+    assert "key=" not in logged
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
         ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
         ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
         ("https://c.example/x/v1/traces", "https://c.example/x/v1/traces"),
+        ("https://c.example/?key=a/b", "https://c.example/v1/traces?key=a/b"),
+        ("https://c.example/v1/traces?key=a", "https://c.example/v1/traces?key=a"),
         (None, None),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -43,11 +44,13 @@ class Endpoint:
     # instead of an answer with quotes
     body: str | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def complete(self, request: web.Request) -> web.Response:
         if request.headers.get("authorization") != "Bearer secret":
             return web.json_response({"error": "no"}, status=401)
         self.asked.append(await request.json())
+        await self.answers.wait()
         if self.body is not None:
             return web.Response(text=self.body, content_type="application/json")
         message = {"role": "assistant", "content": orjson.dumps(self.quotes).decode()}
@@ -58,6 +61,7 @@ class Endpoint:
 @pytest.fixture
 async def endpoint() -> AsyncIterator[Endpoint]:
     endpoint = Endpoint()
+    endpoint.answers.set()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", endpoint.complete)
     async with TestServer(app) as server:
@@ -152,7 +156,31 @@ async def test_a_body_that_is_no_answer_counts_as_failed(
 ) -> None:
     endpoint.body = body
     assert (await completed(database, asking)).product == (await read(asking)).product
-    assert await database.run(select_usage) == ModelUsage(1, 1, 0, 0)
+    usage = await database.run(select_usage)
+    assert (usage.requests, usage.failures, usage.completion_tokens) == (1, 1, 400)
+    assert 30 < usage.prompt_tokens < 200
+
+
+async def test_answers_that_are_not_valid_count_for_the_limit_of_the_day(
+    database: Database, asking: Settings, endpoint: Endpoint
+) -> None:
+    """A shop whose text confuses the model must not cost without limit."""
+    endpoint.quotes = "no object"
+    limited = asking.model_copy(update={"product_model_daily_tokens": 1000})
+    for number in range(4):
+        await completed(database, limited, PAGE.replace("Turin", f"Turin {number}"))
+    assert len(endpoint.asked) == 2
+
+
+async def test_a_request_that_is_not_answered_in_time_has_its_cost(
+    database: Database, asking: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.answers.clear()
+    monkeypatch.setattr(module, "TIMEOUT", 0.2)
+    await completed(database, asking)
+    endpoint.answers.set()
+    usage = await database.run(select_usage)
+    assert (usage.failures, usage.completion_tokens) == (1, 400)
 
 
 async def test_the_tokens_that_a_server_reports_are_bounded(

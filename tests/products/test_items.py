@@ -53,6 +53,9 @@ def test_amounts_and_offers_are_readable(capsys: pytest.CaptureFixture[str]) -> 
     show_rows(ItemOffer.columns, [offer])
     shown = capsys.readouterr().out
     assert "EUR 249.00" in shown
+    assert "COMPARED" not in shown
+    show_rows(ItemOffer.columns, [offer, offer.model_copy(update={"compared_price": "231.5"})])
+    assert "231.50" in capsys.readouterr().out
     assert "+5.0 %" in shown
     assert "PER UNIT" not in shown
 
@@ -207,6 +210,19 @@ async def test_the_price_index_follows_prices_by_category(
     ]  # fmt: skip
     assert len(points) == 4
     assert await price_index(database, Filters(brand="nobody")) == []
+    seen = await one.rows("SELECT category, day, value, products FROM price_index ORDER BY day")
+    assert seen == [(p.category, p.day, Decimal(str(p.value)), p.products) for p in points]
+
+
+async def test_changes_of_prices_are_a_view(shops: list[Shop], database: Database) -> None:
+    one, *_ = shops
+    for price, currency in (("50", "EUR"), ("40", "EUR"), ("55", "CHF"), ("30", "EUR")):
+        await one.visit("lamp", lamp(price, currency=currency))
+        await one.visit("lamp", lamp(price, currency=currency))
+    assert await one.rows(
+        "SELECT domain, currency, old_price, price, amount, percent FROM price_changes"
+        " ORDER BY recorded_at"
+    ) == [("one.example", "EUR", 50, 40, -10, -20), ("one.example", "EUR", 40, 30, -10, -25)]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from forager.products.export import (
     export_size,
 )
 from forager.products.filters import Filters
+from forager.products.items import item
 from forager.products.price_history import price_history
 from forager.products.service import product_stats, show_product
 from products.catalog import CATALOG, product
@@ -157,6 +158,36 @@ async def test_files_of_histories_and_of_nothing(
     binary = await exported(shop, ProductsExportFormat.PARQUET, content=ExportContent.HISTORY)
     assert pyarrow.parquet.read_table(io.BytesIO(binary)).num_rows == 6
     assert await export_size(shop.database, ProductExport(ProductsExportFormat.CSV, filters)) == 1
+
+
+async def test_files_of_movers_items_and_the_price_index(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "SMALL_CHUNK", 2)
+    monkeypatch.setattr(item, "PORTION", 2)
+    await shop.stock(CATALOG)
+    await shop.visit("sofa", replace(CATALOG["sofa"], price=Decimal(450)))
+
+    async def rows(content: ExportContent, **more: Any) -> list[dict[str, Any]]:
+        table = (await exported(shop, ProductsExportFormat.CSV, content=content, **more)).decode()
+        binary = await exported(shop, ProductsExportFormat.PARQUET, content=content, **more)
+        found = list(csv.DictReader(io.StringIO(table, newline="")))
+        assert pyarrow.parquet.read_table(io.BytesIO(binary)).num_rows == len(found)
+        return found
+
+    [moved] = await rows(ExportContent.CHANGES)
+    assert (moved["name"], moved["old_price"], moved["price"], moved["percent"]) == (
+        "Sofa", "900", "450", "-50.0",
+    )  # fmt: skip
+    assert await rows(ExportContent.CHANGES, filters=Filters(brand="nobody")) == []
+    assert await rows(ExportContent.CHANGES, since=datetime.now(UTC) + timedelta(days=1)) == []
+    items = await rows(ExportContent.ITEMS)
+    assert len(items) == len({each["item"] for each in items}) == len(CATALOG)
+    assert "450" in [each["best_price"] for each in items]
+    [sofa] = await rows(ExportContent.ITEMS, filters=Filters(brand="Pine"))
+    assert sofa["shops"] == "1"
+    today = datetime.now(UTC).date().isoformat()
+    assert {each["day"] for each in await rows(ExportContent.INDEX)} == {today}
 
 
 @pytest.mark.parametrize(

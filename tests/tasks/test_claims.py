@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
+from typing import Any
 
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.images.store.images import select_pages_are_due
 from forager.jobs.workers import Registration
+from forager.tasks.stages.attempt import LeasedTask
+from forager.tasks.stages.download import last_domain
 from forager.tasks.store.claims import claim_queued
+from forager.tasks.store.scheduling import select_loads
 from support.sql import execute
 from tasks.tasks_at_hand import make_domain, make_task
 
@@ -20,14 +25,14 @@ async def queued(database: Database, name: str, count: int, **columns: object) -
     return domain
 
 
-async def claim(
+async def claim_tasks(
     database: Database, *, limit: int = 100, rooms: dict[int, int] | None = None, after: int = 0
-) -> Counter[str]:
-    """How many tasks of each domain a new worker gets."""
+) -> list[LeasedTask]:
+    """The tasks that a new worker gets."""
     worker = new_id()
     await Registration(database, worker, capacity=1, role="tasks").renew()
     async with database.connection() as connection:
-        found = await claim_queued(
+        return await claim_queued(
             connection,
             worker,
             limit=limit,
@@ -37,7 +42,11 @@ async def claim(
             rooms=rooms or {},
             after=after,
         )
-    return Counter(task.domain_name for task in found)
+
+
+async def claim(database: Database, **how: Any) -> Counter[str]:
+    """How many tasks of each domain a new worker gets."""
+    return Counter(task.domain_name for task in await claim_tasks(database, **how))
 
 
 async def test_hosts_without_a_slot_cost_no_concurrency(database: Database) -> None:
@@ -90,6 +99,30 @@ async def test_priorities_come_before_turns(database: Database) -> None:
     await queued(database, "b.example", 3)
     await execute(database, "UPDATE crawl_tasks SET priority = 2 WHERE domain_id = %s", first)
     assert await claim(database, limit=1, after=first) == {"a.example": 1}
+
+
+async def test_a_higher_priority_is_a_higher_number_outside_the_table(database: Database) -> None:
+    domain = await make_domain(database, "a.example")
+    for number, stored in enumerate((1, 5, 10, 5)):
+        await make_task(database, domain, number, status="pending", priority=stored)
+        await make_task(database, domain, 10 + number, status="queued", priority=stored)
+    async with database.connection() as connection:
+        [load] = await select_loads(connection)
+    assert load.priorities == [9, 5, 0]
+    claimed = await claim_tasks(database, rooms={domain: 3})
+    assert [task.priority for task in sorted(claimed, key=attrgetter("id"))] == [9, 5, 5]
+
+
+async def test_the_next_claim_begins_after_the_last_domain_of_the_lowest_priority(
+    database: Database,
+) -> None:
+    domains = [await queued(database, f"{name}.example", 1) for name in "abc"]
+    await execute(database, "UPDATE crawl_tasks SET priority = 1 WHERE domain_id = %s", domains[2])
+    claimed = await claim_tasks(database)
+    assert {task.domain_id for task in claimed} == set(domains)
+    assert last_domain(claimed, 0) == domains[1]
+    assert last_domain(claimed, domains[0]) == domains[0]
+    assert last_domain([], domains[0]) == domains[0]
 
 
 async def test_hosts_of_others_hide_no_tasks(database: Database) -> None:

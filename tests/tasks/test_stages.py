@@ -141,6 +141,42 @@ async def test_a_redirect_leads_to_the_product_of_its_page(tasks: Tasks, shop: S
     assert rows == [(target,), (target,)]
 
 
+async def test_a_permanent_redirect_is_followed_once_and_remembered(
+    tasks: Tasks, shop: Shop
+) -> None:
+    """Until its end is no longer the page of the product: then the URL is asked again."""
+    target = shop.add("new", Item("Moved", sku="1"))
+    shop.add("b", Item("Elsewhere", sku="2"))
+    permanent, temporary = await tasks.add(
+        shop.redirect("old", "/p/new"), shop.redirect("a", "/p/b", "302 Found")
+    )
+    async with at_work(tasks):
+        await tasks.all_when([permanent, temporary], "completed")
+        for _ in range(2):
+            await again(tasks, permanent)
+            await again(tasks, temporary)
+        assert (shop.hits("old"), shop.hits("new")) == (1, 3)
+        assert (shop.hits("a"), shop.hits("b")) == (3, 3)
+        assert await moved_to(tasks, permanent) == target
+        assert await moved_to(tasks, temporary) is None
+        # the page moved again, and only the URL that is tracked leads there
+        shop.refuse("new", "404 Not Found")
+        shop.redirect("old", "/p/newer")
+        newer = shop.add("newer", Item("Moved", sku="1"))
+        await tasks.again(permanent)
+        await tasks.when(permanent, "pending")
+        assert await moved_to(tasks, permanent) is None
+        await tasks.sql("UPDATE crawl_tasks SET status = 'completed' WHERE status = 'pending'")
+        await again(tasks, permanent)
+    assert (shop.hits("old"), shop.hits("new"), shop.hits("newer")) == (2, 4, 1)
+    assert await tasks.sql("SELECT url FROM products WHERE sku = '1'") == [(newer,)]
+
+
+async def moved_to(tasks: Tasks, task_id: int) -> object:
+    [(url,)] = await tasks.sql("SELECT moved_to FROM crawl_tasks WHERE id = %s", task_id)
+    return url
+
+
 async def test_a_hop_to_another_private_host_is_refused(tasks: Tasks, shop: Shop) -> None:
     """That a domain may be private says nothing of where it points to."""
     with Shop().open() as other:

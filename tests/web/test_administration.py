@@ -9,6 +9,7 @@ import pytest
 from built_site import SOURCE, Crawls
 from forager.access import keys, quotas
 from forager.access.caller import Scope
+from forager.api import services
 from forager.db.database import Database
 from forager.documents.sources import get_source
 from forager.fetch.proxies.service import Proxies
@@ -35,11 +36,32 @@ async def test_the_doctor_shows_its_findings(visitor: Visitor) -> None:
     assert "`" not in page.text
 
 
+async def test_an_audit_leads_to_its_findings(visitor: Visitor) -> None:
+    done = await visitor.act("/audit", headers={"HX-Request": "true"})
+    assert done.headers["HX-Redirect"] == "/audit"
+    assert "Findings" in (await visitor.get("/audit")).text
+
+
 async def test_a_source_is_checked_against_its_archive(visitor: Visitor, crawls: Crawls) -> None:
     await crawls.crawl({"a": "alpha"})
     assert f"/sources/{SOURCE}/check" in (await visitor.get(f"/sources/{SOURCE}")).text
     page = await visitor.act(f"/sources/{SOURCE}/check")
     assert (page.status, f"Check of {SOURCE}" in page.text) == (200, True)
+
+
+async def test_checks_of_sources_are_limited(
+    visitor: Visitor, crawls: Crawls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They read crawled pages in the process of the API."""
+    await crawls.crawl({"a": "alpha"})
+    with services.SOURCE_CHECKS.taken():
+        refused = await visitor.act(f"/sources/{SOURCE}/check")
+    assert (refused.status, "already in progress" in refused.text) == (429, True)
+    monkeypatch.setattr(services, "SOURCE_CHECK_SECONDS", 0.0)
+    late = await visitor.act(f"/sources/{SOURCE}/check")
+    assert f"sources check {SOURCE}" in late.text
+    monkeypatch.undo()
+    assert (await visitor.act(f"/sources/{SOURCE}/check")).status == 200
 
 
 async def test_pasted_sources_are_planned_and_then_applied(
@@ -52,6 +74,16 @@ async def test_pasted_sources_are_planned_and_then_applied(
     applied = await visitor.act("/new-sources", {"text": DECLARED, "apply": "yes"})
     assert "1 source applied." in applied.text
     assert (await get_source(database, "manual")).refresh_every == 86400
+
+
+async def test_the_audit_log_names_the_key_that_applied_sources(
+    visitor: Visitor, admin_key: str, database: Database
+) -> None:
+    await visitor.sign_in(admin_key)
+    await visitor.act("/new-sources", {"text": DECLARED, "apply": "yes"})
+    [key] = (await keys.list_keys(database)).items
+    actors = "SELECT DISTINCT actor FROM job_events WHERE actor IS NOT NULL"
+    assert await execute(database, actors) == [(f"key {key.id}",)]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Collection
 from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
 from fastapi.routing import APIRoute
@@ -91,6 +93,9 @@ async def check(tab: Tab, path: str, views: Views = VIEWS) -> list[str]:
         await tab.page.set_viewport_size({"width": width, "height": 900})
         if wider := await tab.overflow():
             found.append(f"{path} at {width} px: {wider} px wider than the screen")
+        if width == PHONE and path in SHORT_WAY:
+            top = await tab.page.evaluate(FIRST_ROW)
+            found += [f"{path}: first row at {top:.0f} px on a phone"] if top > 400 else []
     await tab.page.evaluate(SHORTEN, path)
     shown: tuple[int, str] = (WIDE, "light")
     for width, scheme, rules in views:
@@ -180,6 +185,7 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
         site.pages = dict(pages(word))
         crawled = await crawls.run(site.url, source="demo", delay=0)
         await publish(database, "demo", force=True)  # it was held back: too many URLs failed
+    await add_history(database, crawled.job.id)
     waiting = await crawls.ask("https://docs.example.org/", source="long." * 30 + "example")
     catalog = await fill_catalog(database, settings)
     kiosk = Kiosk(database, settings)
@@ -204,6 +210,7 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
         "/sources/demo", "/sources/demo/pages", "/sources/demo/tree",
         "/sources/demo/diff?old=1&new=2", "/sources/demo/diff?old=1&new=2&view=lines",
         "/prices?direction=rises&by=amount&days=90", "/settings?q=proxy",
+        "/items/show?item=1", "/items/suggestions", "/items/index", "/alerts/1",
         "/search?q=ledger", "/search?q=nothingatall",
         read, *(f"{read}&tab={tab}" for tab in ("markdown", "original", "changes")),
         f"{read}&tab=changes&view=side", f"/explain?url={site.url}/missing",
@@ -213,6 +220,39 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
         f"/tasks/{kiosk.task_ids[0]}/page",
     ]  # fmt: skip
     return str(crawled.job.id), list(dict.fromkeys(paths))
+
+
+async def add_history(database: Database, job_id: UUID) -> None:
+    """What a worker stores while a crawl runs longer than this one."""
+    await execute(
+        database,
+        """
+        INSERT INTO crawl_minutes (job_id, at, discovered, settled, failed, newly_settled,
+                                   newly_failed)
+        SELECT id, started_at - minutes * interval '1 minute', 9, 9 - minutes, 1, 1, 0
+          FROM crawl_jobs, generate_series(1, 4) AS minutes
+         WHERE id = %s
+        """,
+        job_id,
+    )
+    await execute(
+        database,
+        "UPDATE crawl_jobs SET started_at = started_at - interval '5 minutes' WHERE id = %s",
+        job_id,
+    )
+    line = {"at": "2026-11-16T12:00:00+00:00", "level": "warning", "text": HOSTILE}
+    await execute(
+        database,
+        "UPDATE crawl_states SET log_lines = %s WHERE job_id = %s",
+        json.dumps([line]),
+        job_id,
+    )
+
+
+# the first row of these lists is on the first screen of a phone
+SHORT_WAY = ("/jobs", "/sources", "/products", "/prices", "/tasks", "/events", "/domains",
+             "/proxies", "/webhooks", "/alerts", "/errors/list", "/dead-letters")  # fmt: skip
+FIRST_ROW = "() => document.querySelector('main tbody tr')?.getBoundingClientRect().top ?? 0"
 
 
 def unvisited(paths: Collection[str]) -> list[str]:

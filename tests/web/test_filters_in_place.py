@@ -20,7 +20,7 @@ def told_on(page: str) -> str:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/errors", "Errors by cause"),
+        ("/errors", "Errors by message"),
         ("/errors/list", "All errors"),
         ("/dead-letters", "Failed permanently"),
         ("/parsers", "Success by domain"),

@@ -12,8 +12,10 @@ from forager.web.formats import (
     MISSING,
     change,
     counted,
+    cron_text,
     duration,
     highlighted,
+    humanize_causes,
     number,
     percent,
     size,
@@ -35,6 +37,16 @@ from forager.web.forms import parse_form
 )
 def test_numbers(value: float | None, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_causes_in_a_text_are_words() -> None:
+    assert humanize_causes("failed (http_404).") == "failed (404 Not Found)."
+    note = "too many URLs failed (370 × http_404, 2 × timeout) of 400 (at_most five)"
+    assert humanize_causes(note) == note.replace("http_404", "404 Not Found")
+
+
+def test_a_cron_expression_is_words() -> None:
+    assert cron_text("30 4 * * 1-5") == "at 04:30 on Monday through Friday"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,16 @@ async def test_new_rows_wait_until_they_are_asked_for(tab: Tab, queue: Queue) ->
     await tab.page.get_by_role("button", name="2 new").click()
     await expect(rows).to_have_count(3)
     await expect(tab.page.locator(".pill")).to_have_count(0)
+    # a list on one page is sorted by its headings, and stays so when it is updated
+    heading = tab.page.locator("#live_jobs th", has_text="Status")
+    for statuses in (["paused", "pending", "pending"], ["pending", "pending", "paused"]):
+        await heading.click()
+        await expect(rows.locator("td[data-name=Status]")).to_have_text(statuses)
+    await queue.resume(first.id)
+    await queue.pause((await queue.list_jobs(limit=1)).items[0].id)
+    await expect(rows.nth(2)).to_contain_text("paused")
+    await expect(rows.nth(2)).not_to_have_id(f"j-{first.id}")
+    await expect(heading).to_have_attribute("aria-sort", "descending")
 
 
 async def test_a_list_leads_to_its_previous_page(tab: Tab, queue: Queue) -> None:

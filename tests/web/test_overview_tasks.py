@@ -198,6 +198,26 @@ async def test_the_backlog_of_the_past_is_what_was_stored_then(
     assert abs(datetime.fromisoformat(shown[0]) - sample.at) < timedelta(minutes=2)
 
 
+async def test_the_throughput_of_the_past_is_what_was_stored_then(
+    visitor: Visitor, database: Database
+) -> None:
+    await make_task(database, await make_domain(database, "shop.example"), scheduled_in=3600)
+    await execute(
+        database,
+        """
+        INSERT INTO crawl_minutes (job_id, at, discovered, settled, failed, newly_settled,
+                                   newly_failed)
+        SELECT uuid7(), now() - minutes * interval '1 minute', 900, 300, 6, 300, 6
+          FROM unnest(ARRAY[20, 20, 200]) AS minutes
+        """,
+    )
+    page = (await visitor.get("/")).text
+    assert "URLs of crawls now 0, at most 600; " in page
+    assert "failed now 0, at most 12" in page
+    six_hours = (await visitor.get("/?range=360")).text
+    assert "URLs of crawls now 0, at most 100; " in six_hours
+
+
 async def test_samples_are_counted_by_owner_and_deleted_by_age(
     database: Database, queue: Queue
 ) -> None:

@@ -224,7 +224,7 @@ async def test_a_paused_crawl_is_called_paused(
 ) -> None:
     await crawls.crawl({"a": "alpha"})
     await visitor.act(f"/sources/{SOURCE}/refresh")
-    assert "crawling" in (await visitor.get("/sources")).text
+    assert "queued" in (await visitor.get("/sources")).text
     [job] = (await queue.list_jobs(statuses=[Status.PENDING])).items
     await visitor.act(f"/jobs/{job.id}/move", {"move": "pause"})
     for path, words in (("/sources", "crawl paused"), (f"/sources/{SOURCE}", "Crawl paused")):

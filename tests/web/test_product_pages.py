@@ -227,3 +227,17 @@ async def test_products_have_thumbnails_and_trends_and_are_sorted(
     assert f'<img src="/products/{first}/images/0"' in page
     assert "-50 %" in page
     assert "Last prices of" in page
+
+
+async def test_prices_in_different_currencies_are_not_sorted_as_numbers(
+    visitor: Visitor, database: Database
+) -> None:
+    ids = [await add_product(database, number) for number in (1, 2, 3)]
+    await execute(database, "UPDATE products SET currency = 'JPY' WHERE id = %s", ids[0])
+    page = (await visitor.get("/products?sort=price")).text
+    assert f'id="p-{ids[0]}"' not in page
+    assert f'id="p-{ids[1]}"' in page
+    assert "currency=JPY" in page
+    of_yen = (await visitor.get("/products?sort=price&currency=JPY")).text
+    assert f'id="p-{ids[0]}"' in of_yen
+    assert "Products in other currencies" not in of_yen

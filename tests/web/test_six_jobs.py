@@ -18,7 +18,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from products.rows import add_product
-from servers.site import Site, html
+from servers.site import Site, html, text
 from support.sql import execute
 from web.browser import Tab
 
@@ -44,6 +44,11 @@ class Person:
 
 
 @pytest.fixture
+def web_settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"api_port": 0, "log_level": "warning"})
+
+
+@pytest.fixture
 def person(tab: Tab) -> Person:
     return Person(tab)
 
@@ -53,6 +58,7 @@ async def test_a_first_site_takes_two_clicks_and_a_private_one_the_box(
 ) -> None:
     site = Site({"/": html("Home", ("/guide",)), "/guide": html("Guide")})
     with site.served():
+        site.pages["/robots.txt"] = text(f"Sitemap: {site.url}/missing.xml")
         await person.tab.go("/")
         await person.tab.page.get_by_label("URL", exact=True).fill(site.url)
         await person.click(person.button("Start crawl"))
@@ -62,6 +68,8 @@ async def test_a_first_site_takes_two_clicks_and_a_private_one_the_box(
         await person.click(person.button("Start crawl"))
         await person.tab.page.wait_for_url("**/jobs/*")
         await expect(person.tab.page.locator("h1 .badge").first).to_have_text("completed")
+        runner = person.tab.page.locator("#live_runner")
+        await expect(runner).to_contain_text("sitemap cannot be read")
     assert person.clicks == 3
     person.tab.complaints = [each for each in person.tab.complaints if "status of" not in each]
 

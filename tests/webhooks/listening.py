@@ -7,15 +7,15 @@ from typing import Any
 from forager.db.database import Database
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
-from forager.webhooks.service import Issued, NewWebhook, Webhooks
+from forager.webhooks.service import NewWebhook, Webhooks, WebhookWithSecret
 from webhooks.receiver import Receiver
 
 
-async def listen(webhooks: Webhooks, receiver: Receiver, **options: Any) -> Issued:
+async def listen(webhooks: Webhooks, receiver: Receiver, **options: Any) -> WebhookWithSecret:
     return await webhooks.add(NewWebhook(receiver.url, allow_private=True, **options))
 
 
-def secret_of(issued: Issued) -> str:
+def secret_of(issued: WebhookWithSecret) -> str:
     assert issued.secret is not None
     return issued.secret
 

@@ -15,7 +15,7 @@ from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.webhooks import delivery, posting
 from forager.webhooks.delivery import Deliverer
-from forager.webhooks.posting import Poster
+from forager.webhooks.posting import WebhookPoster
 from forager.webhooks.service import DeliveryState, WebhookChanges, Webhooks, clean_up_webhooks
 from forager.webhooks.webhook import TOPIC
 from products.rows import add_product
@@ -118,7 +118,7 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
 async def test_a_receiver_that_does_not_answer_is_a_failure(receiver: Receiver) -> None:
     receiver.answer = None
     limits = ResponseLimits(connect=5, read=0.05, total=5)
-    async with Poster("test", limits) as poster:
+    async with WebhookPoster("test", limits) as poster:
         posted = await poster.post(receiver.url, b"{}", {}, allow_private=True)
     assert posted.status is None
     assert posted.error == "the server sent nothing for 0.05 s"
@@ -130,7 +130,7 @@ async def test_the_body_of_a_response_is_not_awaited(
     monkeypatch.setattr(posting, "DRAIN_SECONDS", 0.05)
     receiver.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n"
     receiver.drips = b"."
-    async with Poster("test") as poster:
+    async with WebhookPoster("test") as poster:
         slow = await poster.post(receiver.url, b"{}", {}, allow_private=True)
         receiver.drips = b"." * 100_000
         large = await poster.post(receiver.url, b"{}", {}, allow_private=True)

@@ -9,7 +9,7 @@ from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.settings import Settings
 from forager.webhooks import delivery
 from forager.webhooks.delivery import Deliverer, send_test
-from forager.webhooks.posting import Poster
+from forager.webhooks.posting import WebhookPoster
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks
 from forager.webhooks.signing import verify_signature
 from support.sql import execute, fetch_row
@@ -43,7 +43,7 @@ async def test_a_name_that_means_a_private_address_is_refused_when_connecting(
 async def test_a_redirect_to_a_private_address_is_not_followed(receiver: Receiver) -> None:
     async with Receiver() as inside:
         receiver.answer = answering(307, f"Location: {inside.url}")
-        async with Poster("test") as poster:
+        async with WebhookPoster("test") as poster:
             posted = await poster.post(receiver.url, b"{}", {}, allow_private=True)
     assert posted.status == 307
     assert inside.connections == 0

@@ -36,7 +36,7 @@ class QuotaUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class PageSpending:
     """What a job has fetched: in all, and of that what counts today."""
 
     pages: int
@@ -45,7 +45,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class PageGrant:
     """How far a job may go, the day that this counts for, and the pages that do not count."""
 
     pages: int

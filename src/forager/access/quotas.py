@@ -7,7 +7,7 @@ from uuid import UUID
 
 from forager.access import store
 from forager.access.caller import Caller, QuotaExceeded
-from forager.access.quota import NO_QUOTA, Grant, Quota, QuotaUsage
+from forager.access.quota import NO_QUOTA, PageGrant, Quota, QuotaUsage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, Option
@@ -52,7 +52,7 @@ async def admit_job(connection: Connection, caller: Caller, source_id: str) -> i
     return _least(limits)
 
 
-async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> Grant | None:
+async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> PageGrant | None:
     """How much a resumed job may fetch from now on; None: as much as before.
 
     Part of the transaction that resumes it, and after `lock_owner`. What it fetched on earlier
@@ -68,10 +68,10 @@ async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> G
     bound = _least([quota.pages_per_job, None if left is None else job.pages + left])
     if bound is None:
         return None
-    return Grant(max(1, bound), job.today, job.pages - job.pages_today)
+    return PageGrant(max(1, bound), job.today, job.pages - job.pages_today)
 
 
-async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> None:
+async def grant_pages(connection: Connection, job_id: UUID, grant: PageGrant) -> None:
     granted = {
         "granted_pages": grant.pages,
         "granted_on": grant.day.isoformat(),

@@ -8,7 +8,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.access.key import ApiKey, FoundKey
-from forager.access.quota import Quota, QuotaUsage, Spending
+from forager.access.quota import PageSpending, Quota, QuotaUsage
 from forager.db.database import Connection
 from forager.db.retention import OldRows
 from forager.db.rows import Rows, Tuples, Values
@@ -208,9 +208,9 @@ async def select_usage(
     )
 
 
-async def select_spending(connection: Connection, job_id: UUID) -> Spending:
+async def select_spending(connection: Connection, job_id: UUID) -> PageSpending:
     """What a job has fetched; of one that was begun or granted pages today, what counts today."""
-    return await Rows(connection, Spending).one(
+    return await Rows(connection, PageSpending).one(
         """
         WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began)
         SELECT coalesce(s.fetched + s.unchanged, 0) AS pages,

@@ -22,10 +22,6 @@ async def select_identity(connection: Connection) -> str:
     )
 
 
-async def select_now(connection: Connection) -> datetime:
-    return await Values(connection, datetime).one("SELECT now()")
-
-
 async def select_first(connection: Connection, dataset: Dataset) -> datetime | None:
     """The time of the oldest row of a dataset."""
     return await Values(connection).first(f"SELECT min({dataset.time}) {dataset.source}")

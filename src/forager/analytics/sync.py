@@ -18,6 +18,7 @@ from forager.analytics.engine import require_engine, rewrite_months
 from forager.analytics.lake import LakeState, lake_folder, read_state, sole_writer, write_state
 from forager.analytics.loading import ChangedMonth, load
 from forager.db.database import Database
+from forager.db.rows import select_now
 from forager.errors import NotAllowed
 from forager.services.service import Service
 from forager.settings import Settings
@@ -35,7 +36,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """The result of a sync: new rows by dataset, and the time of the copy.
 
     `loaded` rows were sent to the ClickHouse server; without one it is None.
@@ -50,7 +51,7 @@ class Synced:
 
 async def sync(
     database: Database, settings: Settings, progress: Progress = lambda _: None
-) -> Synced:
+) -> SyncResult:
     """Copy new rows to the lake. If it is killed, the next run copies the same time again."""
     require_engine()
     if settings.clickhouse_url is not None:
@@ -59,7 +60,7 @@ async def sync(
     with sole_writer(folder):
         state = await _opened(database, folder)
         since = max(BEGINNING, state.complete_until - OVERLAP)
-        until = await database.run(store.select_now)
+        until = await database.run(select_now)
         found = await _rewrite(database, folder, since, until, progress)
         months = [
             ChangedMonth(BY_NAME[dataset], name, month["rows"], month["changed"])
@@ -72,7 +73,7 @@ async def sync(
             loaded = await load(settings.clickhouse_url, folder, state, months)
         write_state(folder, state)
     rows = {name: sum(each["new"] for each in found[name].values()) for name in found}
-    return Synced(rows, len(months), until, folder, loaded)
+    return SyncResult(rows, len(months), until, folder, loaded)
 
 
 def sync_services(database: Database, settings: Settings) -> list[Service]:

@@ -21,7 +21,7 @@ from forager.api import oauth, reference
 from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit, refuse_unknown_query
-from forager.api.observation import Conditional, Observation
+from forager.api.observation import ConditionalRequests, Observation
 from forager.api.operations import router_of
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
@@ -120,7 +120,7 @@ def _middleware(
             permits=Permits(database, settings.api_requests_per_minute),
         ),
         Middleware(BodyLimit, max_bytes=int(settings.api_max_body_mb * 1_000_000)),
-        Middleware(Conditional),
+        Middleware(ConditionalRequests),
     ]
 
 

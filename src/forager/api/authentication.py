@@ -17,7 +17,7 @@ from forager.access.keys import SEND_KEY, any_key, authenticate
 from forager.access.oidc import TokenVerifier
 from forager.access.permits import Permits
 from forager.api.oauth import PLACE, base_url
-from forager.api.problems import Misdirected
+from forager.api.problems import WrongHost
 from forager.db.database import Database
 from forager.settings import Settings
 
@@ -44,7 +44,7 @@ class Origins:
     def _check_name(self, headers: Headers) -> None:
         name = name_of(headers.get("host", ""))
         if ANY not in self._names and name not in self._names:
-            raise Misdirected(
+            raise WrongHost(
                 f"{name[:200]!r} is not a name of this server",
                 hint="Add it to FORAGER_API_ALLOWED_HOSTS.",
             )

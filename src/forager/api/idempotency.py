@@ -43,7 +43,7 @@ IdempotencyKey = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotentWork:
     """Does work once per key; without a key, every time."""
 
     services: Services
@@ -88,12 +88,14 @@ class Once:
         return f"answer {self._owner} {self.key}"
 
 
-async def _once(request: Request, services: OperatorServices, key: IdempotencyKey = None) -> Once:
+async def _once(
+    request: Request, services: OperatorServices, key: IdempotencyKey = None
+) -> IdempotentWork:
     hashed = b"" if key is None else _request_hash(request, await request.body())
-    return Once(services, key, hashed)
+    return IdempotentWork(services, key, hashed)
 
 
-OnlyOnce = Annotated[Once, Depends(_once)]
+OnlyOnce = Annotated[IdempotentWork, Depends(_once)]
 
 
 def _request_hash(request: Request, body: bytes) -> bytes:

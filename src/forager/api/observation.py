@@ -24,7 +24,7 @@ PATHS = "/api/"
 JSON = "application/json"
 
 
-class Conditional:
+class ConditionalRequests:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

@@ -101,7 +101,7 @@ class InvalidFields(InvalidInput):
         self.fields = list(fields[:MAX_FIELDS])
 
 
-class Misdirected(ForagerError):
+class WrongHost(ForagerError):
     """The Host header names another server."""
 
 
@@ -116,7 +116,7 @@ MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (AlreadyThere, 409, "Already exists"),
     (NotAllowed, 409, "Not possible in the current state"),
     (LeaseLost, 409, "Not possible in the current state"),
-    (Misdirected, 421, "Unknown host name"),
+    (WrongHost, 421, "Unknown host name"),
     (DatabaseUnavailable, 503, "The database is unavailable"),
     (StorageAway, 503, "The object store is unavailable"),
     (ClickHouseUnavailable, 503, "The ClickHouse server is unavailable"),

@@ -108,6 +108,7 @@ BACKTEST_SECONDS = 60.0
 AUDITS = Slots(1, "an audit")
 AUDIT_SECONDS = 300.0
 SOURCE_CHECKS = Slots(1, "a check of a source")
+SOURCE_CHECK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +201,13 @@ class Services:
         work = audit_catalog(self.database, self.settings)
         return await _limited(AUDITS, AUDIT_SECONDS, work, "audit", hint)
 
-    async def check_source(self, source_id: str) -> Report:
-        """Compare the published pages of a source with their archived responses."""
-
+    async def check_source(self, source: Source) -> Report:
+        """Extract the published pages of a source again to find content that was lost."""
+        hint = f"`forager sources check {source.id}` has no time limit."
         storage = archive_options(self.settings).open()
-
-        async def work() -> Report:
-            pages = await checks.read_source(self.database, storage, source_id)
-            return await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
-
-        hint = "On the server, `forager sources check` has no time limit."
-        return await _limited(SOURCE_CHECKS, AUDIT_SECONDS, work(), "check", hint)
+        work = checks.read_source(self.database, storage, source.id)
+        pages = await _limited(SOURCE_CHECKS, SOURCE_CHECK_SECONDS, work, "check", hint)
+        return await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
 
     async def find_job(self, text: str) -> Job:
         """A job by its ID, or by the beginning of it as long as that is unique."""

@@ -44,7 +44,7 @@ RETRY_MS = 2000
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedJob:
     """A watched job, as of the last query."""
 
     report: CrawlReport | None = None
@@ -67,7 +67,7 @@ class ProgressHub:
     def __init__(self, database: Database, *, interval: float = QUERY_INTERVAL) -> None:
         self._database = database
         self._interval = interval
-        self._watched: dict[UUID, Watched] = {}
+        self._watched: dict[UUID, WatchedJob] = {}
         self._querying: asyncio.Task[None] | None = None
         self.closing = False
 
@@ -81,9 +81,9 @@ class ProgressHub:
             )
 
     @asynccontextmanager
-    async def watch(self, job_id: UUID) -> AsyncIterator[tuple[Watched, asyncio.Event]]:
+    async def watch(self, job_id: UUID) -> AsyncIterator[tuple[WatchedJob, asyncio.Event]]:
         """The job's state, kept up to date, and an event that is set when it changes."""
-        watched = self._watched.setdefault(job_id, Watched())
+        watched = self._watched.setdefault(job_id, WatchedJob())
         changed = asyncio.Event()
         watched.watchers.add(changed)
         if self._querying is None or self._querying.done():
@@ -123,7 +123,7 @@ class ProgressHub:
                 self._note(watched, reports.get(job_id), events.get(job_id, []))
 
     def _note(
-        self, watched: Watched, report: CrawlReport | None, events: list[jobs.JobEvent]
+        self, watched: WatchedJob, report: CrawlReport | None, events: list[jobs.JobEvent]
     ) -> None:
         known = watched.events[-1].id if watched.events else 0
         fresh = [event for event in events if event.id > known]

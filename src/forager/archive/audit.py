@@ -16,7 +16,7 @@ from forager.archive import store
 from forager.archive.deletion import all_segments, delete_segment, finish_deletion
 from forager.archive.reader import SegmentScan, read_record
 from forager.archive.retention import SegmentRow
-from forager.archive.segment import ArchiveRef, Growth, job_of, parse_segment_name
+from forager.archive.segment import ArchiveRef, SegmentGrowth, job_of, parse_segment_name
 from forager.archive.storage import Storage, StoredSegment, size_of
 from forager.archive.warc_record import ArchiveError, DamagedRecord
 from forager.db.database import Database
@@ -136,7 +136,7 @@ async def _register(database: Database, _: Storage, audited: AuditedSegment) -> 
     async with database.transaction() as connection:
         owner = parse_segment_name(audited.segment).owner
         await store.register_segment(connection, audited.segment, job_of(owner))
-        growth = Growth(audited.segment, audited.bytes, audited.references)
+        growth = SegmentGrowth(audited.segment, audited.bytes, audited.references)
         await store.grow_segments(connection, [growth])
         await store.close_segment(connection, audited.segment)
     return "row added"

@@ -10,7 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 
-class Reason(StrEnum):
+class RetentionReason(StrEnum):
     """Reasons to delete a segment."""
 
     UNREFERENCED = "nothing refers to it"
@@ -82,7 +82,7 @@ class Deletion:
     """One segment to delete. If rows refer to it, they lose their reference first."""
 
     segment: SegmentRow
-    reason: Reason
+    reason: RetentionReason
 
     @property
     def drops_references(self) -> bool:
@@ -114,11 +114,13 @@ def plan_retention(segments: Iterable[SegmentRow], policy: Policy, now: datetime
     return plan
 
 
-def _reason(segment: SegmentRow, policy: Policy, now: datetime, total: int) -> Reason | None:
+def _reason(
+    segment: SegmentRow, policy: Policy, now: datetime, total: int
+) -> RetentionReason | None:
     if not segment.references:
-        return Reason.UNREFERENCED
+        return RetentionReason.UNREFERENCED
     if policy.max_age is not None and now - segment.written_at > policy.max_age:
-        return Reason.AGE
+        return RetentionReason.AGE
     if policy.max_bytes is not None and total > policy.max_bytes:
-        return Reason.SIZE
+        return RetentionReason.SIZE
     return None

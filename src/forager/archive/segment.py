@@ -115,7 +115,7 @@ def ref_columns(refs: Sequence[ArchiveRef | None]) -> dict[str, list[Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class SegmentGrowth:
     """A segment's new end, and how many records one commit refers to."""
 
     segment: str

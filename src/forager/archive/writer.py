@@ -11,7 +11,7 @@ from uuid import UUID
 
 from forager.archive import store
 from forager.archive.options import archive_options
-from forager.archive.segment import ArchiveRef, Growth, SegmentName
+from forager.archive.segment import ArchiveRef, SegmentGrowth, SegmentName
 from forager.archive.storage import SegmentWriter, Storage
 from forager.archive.store import close_segments_of, lock_segments
 from forager.archive.warc_record import ZSTD_MAGIC, InfoRecord, pack
@@ -119,10 +119,12 @@ async def record_growth(connection: Connection, refs: Iterable[ArchiveRef]) -> N
         await store.grow_segments(connection, growths)
 
 
-def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
+def growth_of(refs: Iterable[ArchiveRef]) -> list[SegmentGrowth]:
     """The growth of segments by a commit that refers to these records."""
-    growths: dict[str, Growth] = {}
+    growths: dict[str, SegmentGrowth] = {}
     for ref in refs:
-        before = growths.get(ref.segment, Growth(ref.segment, 0, 0))
-        growths[ref.segment] = Growth(ref.segment, max(before.end, ref.end), before.records + 1)
+        before = growths.get(ref.segment, SegmentGrowth(ref.segment, 0, 0))
+        growths[ref.segment] = SegmentGrowth(
+            ref.segment, max(before.end, ref.end), before.records + 1
+        )
     return [growths[name] for name in sorted(growths)]

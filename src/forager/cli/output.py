@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
 
-from forager.amounts import amount_text, size_text
+from forager.amounts import amount_text, duration_text, size_text, time_text
 from forager.amounts import counted as counted
 from forager.errors import InvalidInput
 from forager.hints import Hint
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-
-
 def on_one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
@@ -45,22 +42,15 @@ def long_time(at: datetime | None) -> str:
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S} ({distance(at)})"
 
 
+def age_text(at: datetime) -> str:
+    return duration_text(max(0.0, (datetime.now(UTC) - at).total_seconds()))
+
+
 def distance(at: datetime) -> str:
     seconds = (datetime.now(UTC) - at).total_seconds()
     if abs(seconds) < 1:
         return "now"
-    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
-
-
-def duration(seconds: float) -> str:
-    """A length of time in its one or two largest units."""
-    rest = round(seconds)
-    parts = []
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
+    return f"{duration_text(seconds)} ago" if seconds > 0 else f"in {duration_text(-seconds)}"
 
 
 STDIN = STDOUT = "-"
@@ -134,7 +124,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return time_text(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Decimal):

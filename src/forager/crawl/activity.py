@@ -6,6 +6,8 @@ One report of a runner covers all its crawls, in one statement.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -27,6 +29,8 @@ from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease
 from forager.jobs.kinds import Outcome, Paused, Waiting
+from forager.logs import last_lines
+from forager.processes.usage import read_usage
 
 INTERVAL = 2.0
 # beyond this many crawls, a row that says the same is written less often
@@ -39,13 +43,17 @@ LEAVE_WITHIN = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ActivityReport:
-    """What a crawl waits for, its pace and its duration so far."""
+    """What a crawl waits for, its pace, its duration so far, and what its runner says."""
 
     lease: Lease
     reason: str | None
     seconds: float | None
     pace: float
     elapsed: float
+    # memory of the runner; None: unknown
+    memory_mb: int | None = None
+    # the last log lines as JSON; None: as before
+    lines: str | None = None
 
 
 class Activity:
@@ -61,11 +69,12 @@ class Activity:
         self._samples: deque[tuple[float, int]] = deque()
         # the wait of the engine when nothing is under way
         self.idle_wait: Callable[[], HostWait | None] = lambda: None
-        # when and with which reason the last report was written
+        # when and with which reason the last report was written, and with which log lines
         self._reported: tuple[float, str | None] = (0.0, None)
+        self._written: list[dict[str, str]] = []
 
     async def leave(self, outcome: Outcome) -> None:
-        """Report why the job is put off, if it is."""
+        """Report the last log lines, and why the job is put off, if it is."""
         wait = HostWait(outcome.reason) if isinstance(outcome, Waiting | Paused) else None
         await _write(self._context.database, [self._report(wait, 0.0)])
 
@@ -86,7 +95,16 @@ class Activity:
             wait.seconds if wait else None,
             pace,
             self._state.seconds,
+            round(usage.memory_mb) if (usage := read_usage(os.getpid())) else None,
+            self._new_lines(),
         )
+
+    def _new_lines(self) -> str | None:
+        lines = last_lines(str(self._context.job.id))
+        if lines == self._written:
+            return None
+        self._written = lines
+        return json.dumps(lines)
 
     def pace(self, now: float) -> float:
         """URLs processed per second over the last half minute."""

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from forager.access.caller import LOCAL
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
 from forager.crawl.preview import address_problems
-from forager.crawl.service import KIND, decrypt_secrets, encrypt_secrets
+from forager.crawl.service import KIND, decrypt_secrets, encrypt_secrets, sites_of
 from forager.db.database import Database
 from forager.db.transactions import InTransaction
 from forager.documents import sources
@@ -32,7 +32,6 @@ from forager.documents.generation import (
     parse_every,
 )
 from forager.errors import GiveUp, InvalidInput, error_text
-from forager.extract.hosts import host_of
 from forager.jobs.queue import Queue
 from forager.operations.models import interval_text
 from forager.secrets import Vault
@@ -184,7 +183,7 @@ class SourceAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedSource:
     """The effect of a file on one source; `changes` lists each value before and after."""
 
     action: SourceAction
@@ -195,7 +194,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedSource:
     """A source as it is declared now, and the job that crawls it.
 
     A job that was in progress before keeps the options that it was started with.
@@ -216,7 +215,7 @@ class AddressProblem:
 
 
 async def check_addresses(
-    database: Database, settings: Settings, planned: Sequence[Planned]
+    database: Database, settings: Settings, planned: Sequence[PlannedSource]
 ) -> list[AddressProblem]:
     """Request the start URLs of the sources that would be crawled, once each."""
     at_once = asyncio.Semaphore(SOURCES_AT_ONCE)
@@ -232,31 +231,30 @@ async def check_addresses(
 
 async def plan_sources(
     database: Database, settings: Settings, declared: Sequence[DeclaredSource]
-) -> list[Planned]:
+) -> list[PlannedSource]:
     """Compare; changes nothing. Sources that are not in the file are left as they are."""
     found = await sources.find_sources(database, [each.source_id for each in declared])
     return [_plan(settings, each, found.get(each.source_id)) for each in declared]
 
 
-def _plan(settings: Settings, declared: DeclaredSource, found: Source | None) -> Planned:
+def _plan(settings: Settings, declared: DeclaredSource, found: Source | None) -> PlannedSource:
     if found is None:
         schedule = [f"schedule: {_when(declared.refreshes())}"] if declared.schedule else []
         values = _values(_payload(declared, settings))
-        return Planned(SourceAction.CREATE, declared, [*values, *schedule])
+        return PlannedSource(SourceAction.CREATE, declared, [*values, *schedule])
     declared = _with_login(declared, found, settings)
     changes = _differences(found, declared, settings)
     if changes:
-        return Planned(SourceAction.CHANGE, declared, changes, found.active_job)
+        return PlannedSource(SourceAction.CHANGE, declared, changes, found.active_job)
     waits = found.published_number is None and found.active_job is None
     action = SourceAction.CRAWL if waits else SourceAction.KEEP
-    return Planned(action, declared, active_job=found.active_job)
+    return PlannedSource(action, declared, active_job=found.active_job)
 
 
 def _with_login(declared: DeclaredSource, found: Source, settings: Settings) -> DeclaredSource:
     """The source with the headers of `sources login`, which no file should contain."""
     known = _known_secrets(found, settings)
-    sites = {host_of(url) for url in found.payload.get("urls", ())}
-    if known is None or declared.headers or {host_of(u) for u in declared.options().seeds} != sites:
+    if known is None or declared.headers or sites_of(declared.options()) != sites_of(known):
         return declared
     return declared.model_copy(update={"headers": known.headers})
 
@@ -314,8 +312,12 @@ def _when(schedule: Schedule) -> str:
 
 
 async def apply_plan(
-    database: Database, settings: Settings, planned: Sequence[Planned]
-) -> list[Applied]:
+    database: Database,
+    settings: Settings,
+    planned: Sequence[PlannedSource],
+    *,
+    actor: str = LOCAL.actor,
+) -> list[AppliedSource]:
     """Do what was planned, in one transaction; applying again changes nothing."""
     todo = [each for each in planned if each.action is not SourceAction.KEEP]
     async with database.transaction() as connection:
@@ -325,14 +327,14 @@ async def apply_plan(
         )
         declared = [found[each.declared.source_id] for each in todo]
         queue = Queue(transaction, settings)
-        asked = await sources.enqueue_refreshes(queue, declared, actor=LOCAL.actor)
+        asked = await sources.enqueue_refreshes(queue, declared, actor=actor)
     return [
-        Applied(each.declared.source_id, each.action, started.job.id, started.created)
+        AppliedSource(each.declared.source_id, each.action, started.job.id, started.created)
         for each, started in zip(todo, asked, strict=True)
     ]
 
 
-def _declaration(planned: Planned, settings: Settings) -> SourceDeclaration:
+def _declaration(planned: PlannedSource, settings: Settings) -> SourceDeclaration:
     declared = planned.declared
     return SourceDeclaration(
         id=declared.source_id,

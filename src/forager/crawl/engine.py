@@ -41,6 +41,8 @@ LONGEST_BATCH_SECONDS = 25.0
 RENDER_ROOM = 50
 # hosts whose connections may all be in use at a time
 MANY_HOSTS = 100
+# visits under way beyond which none are started while the pages of all crawls wait for extraction
+FEW_VISITS = 4
 # how long the engine waits at most before it checks limits again
 LONGEST_PAUSE = 5.0
 # a wait that is worth saying in a report
@@ -206,6 +208,8 @@ class Engine:
         """Visits that may still be started: what a kill would cost stays bounded by this."""
         if self._bytes_waiting + self._learner.waiting_bytes >= BYTES_WAITING:
             return 0
+        if len(self._visits) >= FEW_VISITS and self._context.shared.is_backlogged:
+            return 0  # each page that waits is in memory
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         # rendered pages have separate slots: they are slow, and must not delay others
         rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)

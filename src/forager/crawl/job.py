@@ -62,8 +62,7 @@ async def crawl(context: JobContext) -> Outcome:
             )
             async with reports.reported(parts.activity):
                 outcome = await parts.run()
-            if not isinstance(outcome, Completed):
-                await parts.activity.leave(outcome)
+            await parts.activity.leave(outcome)
             return outcome
     except (LeaseLost, DatabaseUnavailable, DiskFull):
         raise  # the run is resumed, or another one has taken over

@@ -7,9 +7,8 @@ offers markdown is found with its first pages, and remembered for the source.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -27,6 +26,7 @@ from forager.errors import GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.keys import url_key
 from forager.extract.kinds import MARKDOWN_TYPE, ContentKind, kind_of, media_type
+from forager.extract.markdown.listing import listed_twins, name_of, pages_in, stem_of
 from forager.extract.markdown.twin import (
     TwinShape,
     difference,
@@ -34,7 +34,7 @@ from forager.extract.markdown.twin import (
     page_end,
     usual_twins,
 )
-from forager.extract.urls import NormalizedUrl, Refusal, normalize
+from forager.extract.urls import Refusal, normalize
 from forager.fetch.budgets.slots import HostThrottled
 from forager.fetch.redirects import fetch_page
 from forager.fetch.response import Request, Response
@@ -50,7 +50,6 @@ NO_WAY = "none"
 TRIALS = 3
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20
-MAX_LISTED = 50_000
 # a listing is kept in memory during the crawl
 MAX_LISTING = 8 * 1024 * 1024
 
@@ -199,8 +198,8 @@ class MarkdownFirst:
     ) -> AsyncIterator[Response]:
         if way in (MarkdownWay.LLMS, MarkdownWay.LLMS_FULL):
             listed = await self._list(response.url, way)
-            stem = _stem(response.url)
-            found = listed.get(stem) or listed.get(_name(stem))
+            stem = stem_of(response.url)
+            found = listed.get(stem) or listed.get(name_of(stem))
             if found is not None and way is MarkdownWay.LLMS_FULL:
                 yield found
             addresses = [found.url] if found is not None and way is MarkdownWay.LLMS else []
@@ -285,55 +284,20 @@ class MarkdownFirst:
         response = await self._fetch(url)
         if response is None or len(response.body) > MAX_LISTING:
             return {}
-        from forager.extract.decode import decode  # few sites have a listing
-
-        text = decode(response.body, response.headers.get("Content-Type")).text
-        parts = _listed_pages(text, url) if way is MarkdownWay.LLMS else _full_pages(text)
-        stems = {_stem(page): _with_body(response, page, body) for page, body in parts}
-        names = Counter(map(_name, stems))
-        # a name leads to a page where it is the only one; what it leads to is compared anyway
-        by_name = {_name(stem): page for stem, page in stems.items() if names[_name(stem)] == 1}
-        return by_name | stems
+        return await asyncio.to_thread(_pages_of, response, url, way)
 
 
-_LISTED_LINK = re.compile(r"\]\(<?([^()<>\s]{1,2000}\.(?:md|mdx|markdown)(?:\.txt)?)>?\)")
-_PAGE_START = re.compile(
-    r"^(?:#[ \t]+(?P<title>[^\n]+)\n+)?(?:source|url):[ \t]*<?(?P<url>https?://[^\s<>]+)>?[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_STEM = re.compile(r"(?:/index)?(?:\.x?html?)?(?:\.(?:md|mdx|markdown)(?:\.txt)?)?$|/$")
+def _pages_of(listing: Response, url: str, way: MarkdownWay) -> dict[str, Response]:
+    """What a listing says of pages, by the stems of their addresses, and by their names."""
+    from forager.extract.decode import decode  # few sites have a listing
 
-
-def _listed_pages(text: str, base: str) -> Iterable[tuple[str, str]]:
-    for number, found in enumerate(_LISTED_LINK.finditer(text)):
-        if number >= MAX_LISTED:
-            return
-        url = normalize(found[1], NormalizedUrl(base))
-        if not isinstance(url, Refusal):
-            yield url, ""
-
-
-def _full_pages(text: str) -> Iterable[tuple[str, str]]:
-    """The pages of a file that contains all: each begins with its title and address."""
-    starts = list(_PAGE_START.finditer(text))[:MAX_LISTED]
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
-        end = len(text) if following is None else following.start()
-        body = text[start.end() : end].strip().removesuffix("---")
-        title = f"# {start['title']}\n\n" if start["title"] else ""
-        yield start["url"], body if body.startswith("# ") else title + body
-
-
-def _stem(url: str) -> str:
-    """The part of an address that a page and its twin have in common."""
-    stem = url.partition("#")[0]
-    while (shorter := _STEM.sub("", stem, count=1)) != stem:
-        stem = shorter
-    return stem
-
-
-def _name(stem: str) -> str:
-    """The last part of a path."""
-    return stem.rpartition("/")[2]
+    text = decode(listing.body, listing.headers.get("Content-Type")).text
+    parts = listed_twins(text, url) if way is MarkdownWay.LLMS else pages_in(text)
+    stems = {stem_of(page): _with_body(listing, page, body) for page, body in parts}
+    names = Counter(map(name_of, stems))
+    # a name leads to a page where it is the only one; what it leads to is compared anyway
+    by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
+    return by_name | stems
 
 
 def _key(url: str) -> bytes:

@@ -14,7 +14,7 @@ from forager.documents.page import PreviousPage
 from forager.errors import ErrorKind, Retry, SlowDown, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
-from forager.extract.languages import language_of_url, primary
+from forager.extract.languages import language_of_url, primary_language
 from forager.extract.text import clip, storable
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalizedUrl, Refusal, normalize
@@ -204,7 +204,7 @@ class OutcomeRules:
 
     def _translation(self, entry: FrontierEntry, facts: Extracted) -> ScopeRule | None:
         """The rule against a page that says to be in another language; start pages are kept."""
-        wanted, declared = self.scope.language, facts.language and primary(facts.language)
+        wanted, declared = self.scope.language, facts.language and primary_language(facts.language)
         if wanted is None or declared in (None, wanted) or entry.via is Via.SEED:
             return None
         return translation_rule(declared, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,6 +68,10 @@ class CrawlReport:
     pace: float | None = None
     # the time of its last commit
     last_commit: datetime | None = None
+    # memory of its runner in MB while it runs
+    memory_mb: int | None = None
+    # the last log lines of its runner: `at`, `level` and `text`
+    log_lines: Sequence[Mapping[str, str]] = ()
 
     @property
     def is_held_back(self) -> bool:
@@ -151,7 +155,11 @@ async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUI
 async def waits_of(database: Database, jobs: Sequence[Job]) -> dict[UUID, str]:
     """What active crawls wait for: a host, its robots.txt or a retry, but not a worker."""
     active = [job.id for job in jobs if job.status in (Status.PENDING, Status.PROCESSING)]
-    reports = await crawl_reports(database, active) if active else {}
+    return waits_in(await crawl_reports(database, active) if active else {})
+
+
+def waits_in(reports: Mapping[UUID, CrawlReport]) -> dict[UUID, str]:
+    """What the crawls of these reports wait for, but not a worker."""
     return {
         job_id: report.wait.message
         for job_id, report in reports.items()
@@ -195,6 +203,8 @@ def _report(
         wait=wait_from(job.status, state, due),
         pace=state["pace"] if runs else None,
         last_commit=state["updated_at"],
+        memory_mb=state["memory_mb"] if runs else None,
+        log_lines=state["log_lines"],
     )
 
 

@@ -55,6 +55,11 @@ NO_REQUEST = HostRequest(lambda: None, lambda: None)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
+    """Visits one entry of the frontier: robots.txt, request, rendering, extraction, outcome.
+
+    It writes nothing to the database; `Committer` commits the results of many visits together.
+    """
+
     context: JobContext
     outcomes: OutcomeRules
     sender: Sender

@@ -57,21 +57,31 @@ class _Select(Generic[Row]):
 
 
 class Rows(_Select[Row]):
-    """Each row as an object of a class, by the names of its columns."""
+    """Each row as an object of a class, by the names of its columns.
+
+    job = await Rows(connection, Job).first("SELECT * FROM crawl_jobs WHERE id = %s", (id_,))
+    """
 
     def __init__(self, connection: Connection, kind: type[Row]) -> None:
         super().__init__(connection.cursor(row_factory=class_row(kind)))
 
 
 class Made(_Select[Row]):
-    """Each row as the result of a function that gets its columns."""
+    """Each row as the result of a function that gets its columns.
+
+    query = "SELECT segment, segment_offset, segment_length FROM crawl_visited"
+    places = await Made(connection, ArchiveRef).all(query)
+    """
 
     def __init__(self, connection: Connection, make: Callable[..., Row]) -> None:
         super().__init__(connection.cursor(row_factory=args_row(make)))
 
 
 class Values(_Select[Row]):
-    """The first column of each row; `kind` is its type, for type checkers alone."""
+    """The first column of each row; `kind` is its type, for type checkers alone.
+
+    pages = await Values(connection, int).one("SELECT count(*) FROM documents")
+    """
 
     @overload
     def __init__(self: Values[Any], connection: Connection) -> None: ...
@@ -101,6 +111,10 @@ class RowArrays:
 
     Columns are declared once, with their types: `{rows}` in a statement is a relation `alias` with
     these columns, and `rows.values(objects)` are its parameters.
+
+        LINKS = RowArrays("l", url="text", depth="int")
+        statement = f"INSERT INTO links (url, depth) SELECT url, depth FROM {LINKS}"
+        await connection.execute(statement, LINKS.values(links))
     """
 
     def __init__(self, alias: str, **types: str) -> None:

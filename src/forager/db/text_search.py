@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from forager.extract.languages import primary_language
+
 # every PostgreSQL from 15 on has these
 CONFIGURATIONS = {
     "ar": "arabic", "ca": "catalan", "da": "danish", "de": "german", "el": "greek",
@@ -20,12 +22,12 @@ NEUTRAL = "simple"
 
 def configuration_of(language: str | None) -> str:
     """The configuration of one language; a language that is not known gets the neutral one."""
-    return CONFIGURATIONS.get(primary(language or ""), NEUTRAL)
+    return CONFIGURATIONS.get(primary_language(language or ""), NEUTRAL)
 
 
-def primary(language: str) -> str:
-    """The language without its region: en of en-GB."""
-    return language.replace("_", "-").partition("-")[0].strip().lower()
+def quoted(lexeme: str) -> str:
+    """A lexeme in the syntax of a query."""
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def readable_words(text: LiteralString) -> LiteralString:

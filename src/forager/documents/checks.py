@@ -23,6 +23,8 @@ from forager.settings import Settings
 
 MAX_CLUSTERS = 100
 _BATCH = 200
+_SAMPLE = 20  # pages that a crawl's summary is about
+_SAMPLE_BYTES = 1_000_000  # of their responses
 
 
 @check(
@@ -48,7 +50,7 @@ class PageProblem:
 
     message: str
     impact: str
-    applies: Callable[[PageAudit], object]
+    size: Callable[[PageAudit], int]  # 0 for a page without it
     detail: Callable[[PageAudit], str]
 
 
@@ -56,19 +58,19 @@ PROBLEMS = {
     "empty_pages": PageProblem(
         "pages without text, although they show some",
         "Readers and searches find nothing of them.",
-        lambda page: page.is_empty,
+        lambda page: page.visible * page.is_empty,
         lambda page: f"{page.visible} characters visible",
     ),
     "cut_pages": PageProblem(
         f"pages that keep under {MIN_KEPT_SHARE:.0%} of their text",
         "Readers and searches miss most of them.",
-        lambda page: page.is_gutted and not page.is_empty,
+        lambda page: (page.visible - page.kept) * (page.is_gutted and not page.is_empty),
         lambda page: f"{page.kept_share:.0%} kept",
     ),
     "lost_headings": PageProblem(
         "pages that lose headings",
         "Sections cannot be linked to, and searches rank them lower.",
-        lambda page: page.lost_headings,
+        lambda page: len(page.lost_headings),
         lambda page: "; ".join(page.lost_headings[:3]),
     ),
     "lost_text": PageProblem(
@@ -80,7 +82,7 @@ PROBLEMS = {
     "large_sections": PageProblem(
         f"pages with sections over {LARGE_SECTION_BYTES >> 10} KB",
         "A search hit in them says little about the place.",
-        lambda page: page.large_sections,
+        lambda page: len(page.large_sections),
         lambda page: "; ".join(page.large_sections[:3]),
     ),
     "guessed_content": PageProblem(
@@ -102,23 +104,55 @@ class CheckedPages:
     read: int = 0
     unreadable: int = 0  # pages that are not in the archive (any more)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PROBLEMS, 0))
-    examples: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in PROBLEMS})
+    # for each problem, the pages that have most of it
+    worst: dict[str, list[tuple[int, str]]] = field(
+        default_factory=lambda: {name: [] for name in PROBLEMS}
+    )
     words: Counter[str] = field(default_factory=Counter)  # that pages show, by generator
-    lost: Counter[str] = field(default_factory=Counter)  # words and elements, by generator
+    # by generator: words, titles, code blocks, rows and items that no rule removed
+    lost: dict[str, Counter[str]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)  # words, by rule
 
     def add(self, page: PageAudit) -> None:
         self.read += 1
         losses = page.losses
         self.words[losses.generator] += losses.words
-        self.lost[losses.generator] += losses.lost_count
+        lost = self.lost.setdefault(losses.generator, Counter())
+        lost.update({"word": len(losses.lost_words)})
+        lost.update({kind: len(texts) for kind, texts in losses.lost.items()})
         self.removed.update(losses.removed_words)
         for name, problem in PROBLEMS.items():
-            if problem.applies(page):
+            if size := problem.size(page):
                 self.counts[name] += 1
-                if len(self.examples[name]) < MAX_EXAMPLES:
-                    detail = " ".join(problem.detail(page).split())
-                    self.examples[name].append(f"{page.url} ({detail})")
+                detail = " ".join(problem.detail(page).split())
+                found = [*self.worst[name], (size, f"{page.url} ({detail})")]
+                self.worst[name] = sorted(found, key=lambda each: -each[0])[:MAX_EXAMPLES]
+
+    @property
+    def summary(self) -> str:
+        """Words of the pages, and what of them is lost, by generator."""
+        return "; ".join(
+            f"{name or 'text'}: {words:,} words, {_lost_text(self.lost[name])} lost"
+            for name, words in self.words.most_common(MAX_EXAMPLES)
+        )
+
+
+def _lost_text(lost: Counter[str]) -> str:
+    return ", ".join(counted(number, kind) for kind, number in lost.items() if number) or "nothing"
+
+
+async def read_sample(database: Database, storage: Storage, source_id: str) -> CheckedPages:
+    """Extract some of the first published pages of a source again, for a quick report."""
+    checked = CheckedPages(source_id, (0, 0, []))
+    repeated = await repeated_blocks(database, source_id)
+    rows = await database.run(reads.select_archived_documents, source_id, after=0, limit=_BATCH)
+    room = _SAMPLE_BYTES
+    for row in rows[:: max(1, len(rows) // _SAMPLE)]:
+        page = await archived_page(storage, row)
+        if page is not None and len(page[0]) <= room:
+            room -= len(page[0])
+            checked.add(await asyncio.to_thread(audit_page, *page, repeated))
+    return checked
 
 
 async def read_source(database: Database, storage: Storage, source_id: str) -> CheckedPages:
@@ -156,12 +190,8 @@ def check_removed_text(pages: CheckedPages) -> Result:
     """Count the words of all pages, by generator, and those that each rule removed."""
     if not pages.words.total():
         return "nothing to compare"
-    by_generator = "; ".join(
-        f"{name or 'text'}: {words:,} words, {pages.lost[name]:,} lost"
-        for name, words in pages.words.most_common(MAX_EXAMPLES)
-    )
     by_rule = "; ".join(f"{rule}: {words:,}" for rule, words in pages.removed.most_common())
-    return f"{by_generator}. Removed by rule: {by_rule or 'none'}"
+    return f"{pages.summary}. Removed by rule: {by_rule or 'none'}"
 
 
 def _check_problem(name: str, pages: CheckedPages) -> Result:
@@ -170,7 +200,7 @@ def _check_problem(name: str, pages: CheckedPages) -> Result:
     return warn(
         PROBLEMS[name].message,
         "Compare one with its archived response: forager explain URL",
-        found=pages.examples[name],
+        found=[text for _, text in pages.worst[name]],
         count=pages.counts[name],
     )
 

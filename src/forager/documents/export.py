@@ -32,7 +32,7 @@ from forager.extract.markdown.scan import plain_heading
 from forager.extract.text import clip, collapse, storable
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FOLDER
-from forager.row_files import CountingFile, Gathered, file_parts
+from forager.row_files import CountingFile, DrainableFile, file_parts
 
 AT_ONCE = 100
 # the directory at the end of a zip file is kept in memory
@@ -173,7 +173,7 @@ async def zip_parts(
             f" {export.generation.pages:,}",
             hint="Export JSON lines instead.",
         )
-    written, used = Gathered(), set[str]()
+    written, used = DrainableFile(), set[str]()
     file = cast("BinaryIO", CountingFile(written))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         async for page in exported_pages(database, export):

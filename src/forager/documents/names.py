@@ -40,6 +40,8 @@ _OTHER_BYTES = bytes(set(range(256)) - {0xE0, 0xE1, *range(0xE3, 0xEE)})
 _SIGNS = re.compile(r"[\W_]+")
 _ASCII_SIGNS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 _DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
+# of a file; at its beginning, a dot ends nothing
+_EXTENSION = re.compile(r"(?<=.)\.[A-Za-z]\w{0,5}$")
 _MAX_NAME = 100  # characters
 _MAX_QUALIFIED = 16
 # what separates a name from its container, and the number of its arguments in an anchor
@@ -182,7 +184,8 @@ def path_words(url: str) -> str:
     parts = [part for part in unquote(urlsplit(url).path).split("/") if part]
     if parts and parts[-1].partition(".")[0] in ("", "index"):
         parts.pop()
-    stem = parts[-1].rpartition(".")[0] or parts[-1] if parts else ""
+    # a folder may have a dot in its name: 3.0-announcement/
+    stem = _EXTENSION.sub("", parts[-1]) if parts else ""
     return " ".join(_SIGNS.split(stem))
 
 

@@ -233,6 +233,18 @@ async def sections_of(
     return await database.run(reads.select_sections, document_ids)
 
 
+def requested_sections(page: ReadPage, url: str, name: str | None = None) -> list[SectionRow]:
+    """The section with a name; without one, that of the URL's anchor if the page has it, or all."""
+    if name is not None:
+        return section_of(page, name)
+    anchor = url.partition("#")[2]
+    wanted = {anchor, unquote(anchor)} - {""}
+    for start, section in enumerate(page.sections):
+        if section.anchor in wanted or not wanted.isdisjoint(section.anchors):
+            return page.sections[start : _end_of(page.sections, start)]
+    return page.sections
+
+
 def section_of(page: ReadPage, name: str) -> list[SectionRow]:
     """A section and everything below it: by its anchor or one in it, its heading or a name."""
     sections = page.sections

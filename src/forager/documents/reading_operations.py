@@ -8,7 +8,13 @@ from pydantic import BaseModel, Field
 
 from forager.documents.operations import Document, Number, PathText, SourceId, find_source
 from forager.documents.page import SectionRow
-from forager.documents.reader import as_markdown, read_page, read_path, section_of, with_links
+from forager.documents.reader import (
+    as_markdown,
+    read_page,
+    read_path,
+    requested_sections,
+    with_links,
+)
 from forager.documents.search import SearchRequest, hit
 from forager.documents.search import search as search_sections
 from forager.documents.search.embedding import embedder_of
@@ -117,11 +123,14 @@ async def read(
     section: SectionName | None = None,
     links: Links = LinkStyle.ABSOLUTE,
 ) -> PageReading:
-    """Read a published page as markdown and sections; without a source, the latest copy."""
+    """Read a published page as markdown and sections; without a source, the latest copy.
+
+    A URL with an anchor reads the section with that anchor.
+    """
     page = await read_page(
         context.database, url, source_id=source, generation=generation, user_id=context.owner
     )
-    sections = page.sections if section is None else section_of(page, section)
+    sections = requested_sections(page, url, section)
     sections = with_links(sections, page.document.url, links)
     return PageReading.of(page, sections=sections, markdown=as_markdown(sections))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from forager.db.database import Connection
-from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.documents import publication
 from forager.documents.generation import NOT_PUBLISHED, failure_note, objection
 from forager.documents.names import new_sections
@@ -25,6 +25,7 @@ from forager.documents.store import building, publishing, removal, words
 from forager.documents.store.building import SourceRow
 from forager.errors import GiveUp
 from forager.extract.document import OF_MARKDOWN
+from forager.extract.languages import primary_language
 from forager.jobs.context import JobContext
 
 MAX_KEYS = 10_000
@@ -272,7 +273,7 @@ async def _still_repeated(
 
 def configuration_for(languages: Iterable[str | None]) -> str | None:
     """The text search configuration of the language most pages are in; None if none is known."""
-    known = Counter(primary(language) for language in languages if language)
+    known = Counter(primary_language(language) for language in languages if language)
     if not known:
         return None
     return CONFIGURATIONS.get(known.most_common(1)[0][0], NEUTRAL)

@@ -80,7 +80,7 @@ def audit_page(
         visible=visible,
         kept=sum(_length(f"{section.heading} {section.content}") for section in sections),
         headings=len(headings),
-        lost_headings=tuple(_lost(headings, sections)),
+        lost_headings=tuple(_lost(headings, sections, document.title if document else "")),
         sections=len(sections),
         large_sections=tuple(
             section.heading
@@ -103,14 +103,15 @@ def _page(html: str) -> tuple[int, list[str]]:
     return _length(text), [heading for heading in headings if _WORD.search(heading)]
 
 
-def _lost(headings: list[str], sections: Sequence[Section]) -> Iterator[str]:
-    """The headings that are neither those of sections nor in their text."""
+def _lost(headings: list[str], sections: Sequence[Section], title: str) -> Iterator[str]:
+    """The headings that are neither those of sections nor in their text; titles may be repeated."""
+    titles = {_words(title), *(_words(section.heading) for section in sections[:1])}
     have = Counter(_words(section.heading) for section in sections)
     others = []
     for heading in headings:
         if have[words := _words(heading)] > 0:
             have[words] -= 1
-        else:
+        elif words not in titles:
             others.append((heading, words))
     text = _words("".join(section.content for section in sections)) if others else ""
     for heading, words in others:

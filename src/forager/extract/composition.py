@@ -17,6 +17,7 @@ from forager.extract.document import Document, extractor_version
 from forager.extract.explanation import explain_removed
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import HeadedText
+from forager.extract.markdown.contents import remove_contents
 from forager.extract.markdown.convert import Converter
 from forager.extract.markdown.definitions import MAX_HEADING_LENGTH
 from forager.extract.markdown.escape import escape_text
@@ -103,13 +104,16 @@ def _compose(
     if title_at is not None:
         _set_title(parts, tokens, title_at, title or "")
     place_anchors(tokens, parts, main.start, main.end)
+    contents = remove_contents(parts, url)
     document = _document(parts, url, title, language, main.rule, repeated.digest)
     return document and replace(
         document,
         truncated=(*document.truncated, *converter.all_truncated),
         fallbacks=fallbacks,
         removed=(
-            explain_removed(tokens, main, marked, repeated.pages, [*converter.dropped, *labels])
+            explain_removed(
+                tokens, main, marked, repeated.pages, [*converter.dropped, *labels], contents
+            )
             if explain
             else ()
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from forager.extract.content.choose import Main
+from forager.extract.content.boilerplate import ElementVerdict
+from forager.extract.content.choose import MainContent
 from forager.extract.content.removal import is_dropped
 from forager.extract.content.repeated import block_text
 from forager.extract.document import RemovedBlock
@@ -15,14 +16,21 @@ PHRASE = "a phrase of buttons, labels and notices"
 
 
 def explain_removed(
-    tokens: Tokens, main: Main, marked: Mapping[int, int], pages: int, phrases: Iterable[str]
+    tokens: Tokens,
+    main: MainContent,
+    marked: Mapping[int, int],
+    pages: int,
+    phrases: Iterable[str],
+    contents: Iterable[str] = (),
 ) -> tuple[RemovedBlock, ...]:
     """All that is not in the document, in the order of the page; the same text is listed once.
 
+    `contents` are tables of contents in markdown.
     `marked` are the blocks that repeat on other pages of the source, `pages` those of its sample.
     """
     found = Counter(_elements(tokens, main, marked, pages))
     found.update(RemovedBlock(phrase, "text", PHRASE) for phrase in phrases)
+    found.update(RemovedBlock(text, "text", ElementVerdict.CONTENTS.value) for text in contents)
     return tuple(
         RemovedBlock(block.text, block.element, block.reason, count)
         for block, count in found.items()
@@ -30,7 +38,7 @@ def explain_removed(
 
 
 def _elements(
-    tokens: Tokens, main: Main, marked: Mapping[int, int], pages: int
+    tokens: Tokens, main: MainContent, marked: Mapping[int, int], pages: int
 ) -> Iterator[RemovedBlock]:
     outside = f"outside the main content, which was found by: {main.rule}"
     yield from _outside(tokens, 0, main.start, outside)

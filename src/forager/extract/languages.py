@@ -21,9 +21,9 @@ _NAMES = name_set("lang language locale hl lng")
 _PARTS = 4
 
 
-def primary(tag: str) -> str:
-    """The language without region and script."""
-    return tag.replace("_", "-").partition("-")[0].lower()
+def primary_language(tag: str) -> str:
+    """The language without region and script: en of en-GB."""
+    return tag.replace("_", "-").partition("-")[0].strip().lower()
 
 
 def language_of_url(url: str, *, doubtful: bool = False) -> str | None:

@@ -78,12 +78,16 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
         by_rule[_rule(block.reason)] += len(words) * block.count
         removed.update(words * block.count)
     text = _plain(document)
-    # emphasis may be inside a word, and a star between two of them
-    joined, apart = (Counter(_WORD.findall(_MARKS.sub(mark, text))) for mark in ("", " "))
-    lost = visible - (joined | apart) - removed
+    # emphasis may be inside a word, and a star between two of them,
+    # and `<br>` may separate the lines of a cell, or be a word of the page
+    lines = text.replace("<br>", " ")
+    joined, separated = (
+        Counter(_WORD.findall(_MARKS.sub(mark, read))) for mark, read in (("", text), (" ", lines))
+    )
+    lost = visible - (joined | separated) - removed
     elements: Counter[str] = Counter()
     missing: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    have = _compact(text)
+    have = _compact(text) + (_compact(lines) if lines != text else "")
     gone = _compact("".join(block.text for block in document.removed))
     for kind, pieces in _elements(tokens, reading.facts.title or ""):
         elements[kind] += 1

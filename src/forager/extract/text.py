@@ -23,6 +23,12 @@ def storable(text: str) -> str:
     return scalar_values(text)
 
 
+def storable_message(text: str, length: int) -> str:
+    """A message of at most this length, with a mark for each character that PostgreSQL refuses."""
+    marked = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return marked.encode("utf-8", "replace").decode("utf-8")[:length]
+
+
 def readable(text: str) -> str:
     """The storable text, with a space for every control character."""
     text = storable(text)

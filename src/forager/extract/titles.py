@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from forager.extract.content.choose import Main
+from forager.extract.content.choose import MainContent
 from forager.extract.markdown.headings import read_heading
 from forager.extract.markdown.tags import traits_of
 from forager.extract.markdown.tokens import Tokens
@@ -15,7 +15,7 @@ _MAX_CANDIDATES = 20
 _WORD = re.compile(r"\w+")
 
 
-def find_title(tokens: Tokens, main: Main, title: str) -> int | None:
+def find_title(tokens: Tokens, main: MainContent, title: str) -> int | None:
     """The index of the heading before the main element that is the title of the page.
 
     An element inside the main one that has the class of a title becomes a heading instead.

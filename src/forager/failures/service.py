@@ -39,7 +39,7 @@ class ErrorFilter:
                 hint=f"There are: {', '.join(ErrorType)}.",
             )
 
-    async def parameters(self, connection: Connection) -> store.Wanted:
+    async def parameters(self, connection: Connection) -> store.Conditions:
         ids = None if self.domain is None else await domains_of(connection, self.domain)
         return {**asdict(self), "domain_ids": ids}
 

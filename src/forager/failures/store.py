@@ -46,7 +46,7 @@ class ErrorRow:
 
 
 # parameters of the conditions; NULL: any
-Wanted = Mapping[str, Any]
+Conditions = Mapping[str, Any]
 MATCHES: LiteralString = """
     (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
     AND (%(error_type)s::text IS NULL OR e.error_type = %(error_type)s)
@@ -111,7 +111,7 @@ async def insert_errors(connection: Connection, stage: str, failed: Sequence[Any
 
 
 async def select_groups(
-    connection: Connection, wanted: Wanted, *, limit: int, offset: int
+    connection: Connection, conditions: Conditions, *, limit: int, offset: int
 ) -> list[ErrorGroup]:
     return await Rows(connection, ErrorGroup).all(
         f"""
@@ -133,12 +133,12 @@ async def select_groups(
           LEFT JOIN domains d ON d.id = g.domain_id
          ORDER BY g.count DESC, g.last_seen DESC, g.example_id DESC
         """,
-        {**wanted, "limit": limit, "offset": offset},
+        {**conditions, "limit": limit, "offset": offset},
     )
 
 
 async def count_over_time(
-    connection: Connection, wanted: Wanted, *, seconds: float, parts: int
+    connection: Connection, conditions: Conditions, *, seconds: float, parts: int
 ) -> list[tuple[int, int]]:
     """Errors of the last `seconds` in equal parts of that time: (index, errors)."""
     return await Tuples(connection).all(
@@ -151,12 +151,12 @@ async def count_over_time(
          WHERE {MATCHES} AND e.occurred_at > now() - %(seconds)s * interval '1 second'
          GROUP BY 1
         """,
-        {**wanted, "seconds": seconds, "parts": parts},
+        {**conditions, "seconds": seconds, "parts": parts},
     )
 
 
 async def select_errors(
-    connection: Connection, wanted: Wanted, *, before: int | None, limit: int
+    connection: Connection, conditions: Conditions, *, before: int | None, limit: int
 ) -> list[ErrorRow]:
     """Single errors, newest first."""
     return await Rows(connection, ErrorRow).all(
@@ -170,7 +170,7 @@ async def select_errors(
          ORDER BY e.id DESC
          LIMIT %(limit)s
         """,
-        {**wanted, "before": before, "limit": limit},
+        {**conditions, "before": before, "limit": limit},
     )
 
 

@@ -66,7 +66,14 @@ class _Answer(aiohttp.ClientResponse):
 
 
 class Client:
-    """Fetches URLs without redirects and cookies; raises WorkFailed. It sends each request once."""
+    """Sends HTTP requests through the guard, each once, without redirects and cookies.
+
+    It knows no robots.txt, budget or retry: `Sender` and `Fetching` add them. WorkFailed is raised
+    for everything that is not a response; its class determines whether a retry can help.
+
+        async with Client(ClientOptions(user_agent="example-bot/1.0")) as client:
+            response = await client.fetch(Request("https://example.org/"))
+    """
 
     def __init__(self, options: ClientOptions) -> None:
         self._options = options

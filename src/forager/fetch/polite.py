@@ -29,6 +29,8 @@ from forager.fetch.sender import Sender
 from forager.secrets import Vault
 from forager.settings import Settings
 
+# redirects that hold for later requests as well
+PERMANENT = (301, 308)
 # images and resources of rendered pages, in addition to the pages of tasks
 OTHER_REQUESTS = 16
 # how long the presence of proxies at private addresses is cached
@@ -57,7 +59,14 @@ class _Route:
 
 
 class Fetching:
-    """One budget for all requests, and one client per route. Use it as a context manager."""
+    """Fetches pages for tasks: with robots.txt, the budget of the host, redirects and proxies.
+
+    HostThrottled and DomainInactive say that no request was sent; WorkFailed has the reason why a
+    request failed. All requests share one budget, and those of a route one client.
+
+        async with Fetching(database, settings) as fetching:
+            response = await fetching.begin(terms).fetch_page(Request(url))
+    """
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -142,6 +151,8 @@ class PageFetch:
     status: int | None = None
     proxy_id: int | None = None
     size: int | None = None
+    # the URL that permanent redirects lead to, once its page was received
+    permanent_url: str | None = None
     _started: float = field(default_factory=time.monotonic)
 
     @property
@@ -151,13 +162,15 @@ class PageFetch:
     async def fetch_page(self, request: Request) -> Response:
         """A page, or a 304 to a conditional request; raises WorkFailed for other responses."""
         await self.check(request.url)
-        response, _ = await follow(self, request, self.check)
+        response, hops = await follow(self, request, self.check)
         if is_challenge(response):
             message = f"the server answered {response.status} with a captcha or another challenge"
             raise SlowDown(message, kind=ErrorKind.BLOCKED)
         failure = classify_status(response.status, response.headers)
         if failure is not None:
             raise failure
+        temporary = (hop.url for hop in hops if hop.status not in PERMANENT)
+        self.permanent_url = next(temporary, response.url)
         return response
 
     async def check(self, url: str) -> None:

@@ -57,7 +57,7 @@ REFUSALS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedImage:
     """One URL, and its images."""
 
     images: tuple[PendingImage, ...]
@@ -88,7 +88,7 @@ class ImageFetcher:
         self._settings = settings
         self._fetching = fetching
         self._files = open_image_files(settings)
-        self._inspection = Inspection()
+        self._inspection = ImageInspection()
         self._due = DueImages(settings, lease=LEASE)
         self._turns = asyncio.Semaphore(AT_ONCE)
         limit = max(1, int(settings.image_max_mb * 1_000_000))
@@ -123,7 +123,7 @@ class ImageFetcher:
             turns = [group.create_task(self._fetch_host(each)) for each in _by_host(wanted)]
         return len(by_url) - len(wanted) + sum(turn.result() for turn in turns)
 
-    async def _reuse(self, wanted: _Wanted, known: dict[tuple[bytes, str], KnownFile]) -> bool:
+    async def _reuse(self, wanted: _WantedImage, known: dict[tuple[bytes, str], KnownFile]) -> bool:
         first = wanted.images[0]
         file = known.get((first.url_hash, first.domain))
         if file is None:
@@ -133,7 +133,7 @@ class ImageFetcher:
         )
         return found > 0
 
-    async def _fetch_host(self, of_host: Sequence[_Wanted]) -> int:
+    async def _fetch_host(self, of_host: Sequence[_WantedImage]) -> int:
         """Fetch a few at a time until the turn is over; the rest waits for the next turn.
 
         While pages of the host are due, images wait. An image that has waited for long is fetched
@@ -147,7 +147,7 @@ class ImageFetcher:
         until = time.monotonic() + HOST_TURN
         few = asyncio.Semaphore(PER_HOST)
 
-        async def fetch(wanted: _Wanted) -> None:
+        async def fetch(wanted: _WantedImage) -> None:
             async with few, self._turns:
                 if time.monotonic() < until:
                     await self._fetch_and_store(wanted)
@@ -159,7 +159,7 @@ class ImageFetcher:
                 group.create_task(fetch(wanted))
         return len(of_host)
 
-    async def _fetch_and_store(self, wanted: _Wanted) -> None:
+    async def _fetch_and_store(self, wanted: _WantedImage) -> None:
         try:
             await self._store(wanted, await self._fetch(wanted))
         except HostThrottled as error:
@@ -174,11 +174,11 @@ class ImageFetcher:
             log.warning("image not stored", reason=error.message)
             await self._put_off([wanted], STORAGE_WAIT)
 
-    async def _pages_are_due(self, wanted: _Wanted) -> bool:
+    async def _pages_are_due(self, wanted: _WantedImage) -> bool:
         host = host_of(wanted.url)
         return await self._database.run(store.select_pages_are_due, [host, *parent_domains(host)])
 
-    async def _fetch(self, wanted: _Wanted) -> bytes:
+    async def _fetch(self, wanted: _WantedImage) -> bytes:
         image = wanted.images[0]
         proxies = image.use_proxies
         terms = DomainTerms(
@@ -195,7 +195,7 @@ class ImageFetcher:
         )
         return (await self._fetching.begin(terms).fetch_page(request)).body
 
-    async def _store(self, wanted: _Wanted, data: bytes) -> None:
+    async def _store(self, wanted: _WantedImage, data: bytes) -> None:
         """Store row, file and reference in this order: a crash leaves no dangling reference."""
         found = await self._inspection.inspect(data)
         content_hash = sha256(data).digest()
@@ -213,7 +213,7 @@ class ImageFetcher:
                     connection, wanted.ids, seconds=FIRST_WAIT, problem=None, spent=0
                 )
 
-    async def _failed(self, wanted: _Wanted, error: WorkFailed) -> None:
+    async def _failed(self, wanted: _WantedImage, error: WorkFailed) -> None:
         attempts = wanted.attempts + 1
         if attempts >= MAX_ATTEMPTS:
             await self._settle(wanted, error)
@@ -221,7 +221,7 @@ class ImageFetcher:
             wait = backoff(attempts, FIRST_WAIT, LONGEST_WAIT)
             await self._put_off([wanted], wait, error.message, spent=1)
 
-    async def _settle(self, wanted: _Wanted, error: WorkFailed) -> None:
+    async def _settle(self, wanted: _WantedImage, error: WorkFailed) -> None:
         status = "refused" if error.kind in REFUSALS else "failed"
         await self._database.run(
             store.settle_image, wanted.ids, status=status, problem=_problem(error.message)
@@ -229,7 +229,7 @@ class ImageFetcher:
 
     async def _put_off(
         self,
-        wanted: Sequence[_Wanted],
+        wanted: Sequence[_WantedImage],
         seconds: float,
         problem: str | None = None,
         *,
@@ -244,16 +244,16 @@ class ImageFetcher:
         )
 
 
-def _by_url(images: Sequence[PendingImage]) -> list[_Wanted]:
+def _by_url(images: Sequence[PendingImage]) -> list[_WantedImage]:
     found: dict[tuple[bytes, str], list[PendingImage]] = {}
     for image in images:
         # the terms of domains may differ
         found.setdefault((image.url_hash, image.domain), []).append(image)
-    return [_Wanted(tuple(group)) for group in found.values()]
+    return [_WantedImage(tuple(group)) for group in found.values()]
 
 
-def _by_host(wanted: Sequence[_Wanted]) -> list[list[_Wanted]]:
-    found: dict[str, list[_Wanted]] = {}
+def _by_host(wanted: Sequence[_WantedImage]) -> list[list[_WantedImage]]:
+    found: dict[str, list[_WantedImage]] = {}
     for each in wanted:
         found.setdefault(host_of(each.url), []).append(each)
     return list(found.values())
@@ -308,25 +308,25 @@ LIMITS = SandboxLimits(processes=1, seconds=10.0, memory_mb=640)
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class ImageInfo:
     media_type: str
     extension: str
     width: int
     height: int
 
 
-class Inspection:
+class ImageInspection:
     """Checks images in a sandbox; raises GiveUp for a file that is not stored."""
 
     def __init__(self, limits: SandboxLimits = LIMITS) -> None:
         memory = str(limits.memory_mb).encode()
         self._sandboxes = SandboxPool(MODULE, memory, limits, subject="image")
 
-    async def inspect(self, data: bytes) -> Inspected:
+    async def inspect(self, data: bytes) -> ImageInfo:
         answer, _ = await self._sandboxes.request({}, data)
         if (refused := answer.get("refused", answer.get("error"))) is not None:
             raise GiveUp(str(refused), kind=ErrorKind.PARSE)
-        return Inspected(
+        return ImageInfo(
             answer["media_type"], answer["extension"], answer["width"], answer["height"]
         )
 

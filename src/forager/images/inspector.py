@@ -41,7 +41,7 @@ AVIF = ImageFormat("AVIF", "image/avif", "avif")
 BMP = ImageFormat("BMP", "image/bmp", "bmp")
 
 
-class Refused(Exception):
+class ImageRefused(Exception):
     """Why a file is not kept."""
 
 
@@ -52,14 +52,14 @@ def inspect(data: bytes) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _decode(data, kind)
-    except (Refused, MemoryError):
+    except (ImageRefused, MemoryError):
         raise
     except Image.DecompressionBombError:
-        raise Refused("the image is too large: it has more pixels than are decoded") from None
+        raise ImageRefused("the image is too large: it has more pixels than are decoded") from None
     except UnidentifiedImageError:
-        raise Refused(f"the {kind.pillow} file is broken: its header cannot be read") from None
+        raise ImageRefused(f"the {kind.pillow} file is broken: its header cannot be read") from None
     except Exception as error:
-        raise Refused(f"the {kind.pillow} file is broken: {_words(error)}") from None
+        raise ImageRefused(f"the {kind.pillow} file is broken: {_words(error)}") from None
 
 
 def _decode(data: bytes, kind: ImageFormat) -> dict[str, Any]:
@@ -82,15 +82,15 @@ def _decode(data: bytes, kind: ImageFormat) -> dict[str, Any]:
 
 def _check_size(width: int, height: int) -> None:
     if width < 1 or height < 1:
-        raise Refused("the image has no pixels")
+        raise ImageRefused("the image has no pixels")
     if width > MAX_SIDE or height > MAX_SIDE or width * height > MAX_PIXELS:
-        raise Refused(f"the image is too large: {width} x {height} pixels")
+        raise ImageRefused(f"the image is too large: {width} x {height} pixels")
 
 
 def _sniff(data: bytes) -> ImageFormat:
     """The format by the first bytes."""
     if not data:
-        raise Refused("the file is empty")
+        raise ImageRefused("the file is empty")
     if data.startswith(b"\xff\xd8\xff"):
         return JPEG
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -103,7 +103,7 @@ def _sniff(data: bytes) -> ImageFormat:
         return AVIF
     if data.startswith(b"BM"):
         return BMP
-    raise Refused(_what_else(data[:1024]))
+    raise ImageRefused(_what_else(data[:1024]))
 
 
 def _what_else(start: bytes) -> str:
@@ -124,7 +124,7 @@ def _words(error: Exception) -> str:
 def answer(_: dict[str, Any], body: bytes) -> Response:
     try:
         return inspect(body), []
-    except Refused as refused:
+    except ImageRefused as refused:
         return {"refused": error_text(refused)}, []
 
 

@@ -28,7 +28,11 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexKind:
-    """How rows of one kind are read, and converted to entries of the index."""
+    """How rows of one kind are read, and converted to entries of the index.
+
+    The feature that owns the rows declares it, and calls `enqueue_rows` in each transaction that
+    changes them. The feeder then sends the entries, each at least once, and in any order.
+    """
 
     name: str
     # the table of the rows

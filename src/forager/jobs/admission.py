@@ -48,9 +48,3 @@ def _checked_payload(payload: Any) -> dict[str, Any]:
     if b"\\u0000" in encoded:
         raise InvalidInput("the payload holds a NUL character, which PostgreSQL cannot store")
     return payload
-
-
-def storable(text: str) -> str:
-    """Text as PostgreSQL takes it, at a length that a person would read."""
-    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    return clean.encode("utf-8", "replace").decode("utf-8")[:8000]

@@ -25,10 +25,11 @@ MEMORY_SHARE = 1 / 8
 
 
 class JobContext:
-    """One run of one job. Everything a handler writes goes through `commit`.
+    """One run of one job: its payload, its commits, and requests to stop.
 
-    A commit is all or nothing, and raises LeaseLost when the job now belongs to another worker:
-    let the error pass, because nothing of this run is stored any more.
+    A handler writes only inside `commit`, which stores everything or nothing. It raises LeaseLost
+    if another worker has taken the job over: do not catch this error, because nothing that this
+    run writes is stored any more.
 
         async with context.commit() as connection:
             await connection.execute("INSERT INTO lengths VALUES (%s)", (len(word),))

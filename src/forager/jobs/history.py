@@ -25,7 +25,7 @@ async def recent_jobs(
 
 
 # moves that are looked through for one page
-AMONG = 10_000
+MOVES_SCANNED = 10_000
 KINDS = tuple(dict.fromkeys(["enqueue", *(move.name for move in MOVES)]))
 
 
@@ -41,11 +41,16 @@ async def list_moves(
     before = decode_number(cursor)
     async with database.connection() as connection:
         found = await reads.select_moves(
-            connection, move=move, user_id=user_id, before=before, among=AMONG, limit=limit + 1
+            connection,
+            move=move,
+            user_id=user_id,
+            before=before,
+            among=MOVES_SCANNED,
+            limit=limit + 1,
         )
         if len(found) > limit:
             return Page(found[:limit], str(found[limit - 1].id))
-        reach = await reads.select_reach(connection, before=before, among=AMONG)
+        reach = await reads.select_reach(connection, before=before, among=MOVES_SCANNED)
     return Page(found, None if reach is None else str(reach))
 
 

@@ -20,7 +20,17 @@ from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner, log
 from forager.jobs.shared import SharedServices
-from forager.processes.control import Assign, Blame, Continue, Drop, Finished, Order, Progress, Stop
+from forager.logs import kept_lines
+from forager.processes.control import (
+    BlameJob,
+    CancelJob,
+    Command,
+    Continue,
+    JobFinished,
+    JobProgress,
+    RunJob,
+    Stop,
+)
 from forager.processes.lease_monitor import LeaseMonitor, end_process_group
 from forager.settings import Settings
 
@@ -61,34 +71,38 @@ class JobHost:
         self._lease_monitor.attach(self._deliver)
         await self._ended.wait()
 
-    def _deliver(self, order: Order) -> None:
-        if isinstance(order, Assign):
-            self._begin(order)
-        elif order.job is not None:
-            if (run := self._runs.get(order.job)) is not None:
-                run.deliver(order)
-        elif isinstance(order, Stop):
-            self._stop = order
+    def _deliver(self, command: Command) -> None:
+        if isinstance(command, RunJob):
+            self._begin(command)
+        elif command.job is not None:
+            if (run := self._runs.get(command.job)) is not None:
+                run.deliver(command)
+        elif isinstance(command, Stop):
+            self._stop = command
             for run in self._runs.values():
-                run.deliver(order)
+                run.deliver(command)
             self._end_if_idle()
 
-    def _begin(self, order: Assign) -> None:
+    def _begin(self, command: RunJob) -> None:
         if self._stop is not None:
-            self._lease_monitor.forget(order.job)
-            self._lease_monitor.send(Finished(order.job, release=self._stop.cause))
+            self._lease_monitor.forget(command.job)
+            self._lease_monitor.send(JobFinished(command.job, release=self._stop.cause))
             return
-        run = self._runs[order.job] = _HostedRun()
+        run = self._runs[command.job] = _HostedRun()
         self._shared.jobs = len(self._runs)
-        run.task = asyncio.create_task(self._run(order, run))
-        run.task.add_done_callback(lambda task: self._settle(order.job, task))
+        run.task = asyncio.create_task(self._run(command, run))
+        run.task.add_done_callback(lambda task: self._settle(command.job, task))
 
-    async def _run(self, order: Assign, run: _HostedRun) -> None:
+    async def _run(self, command: RunJob, run: _HostedRun) -> None:
         """One run of one job, from its first query to its last commit."""
-        CURRENT_JOB.set(order.job)
-        structlog.contextvars.bind_contextvars(job=order.job)
-        lease = Lease(UUID(order.job), order.lease, self._worker_id)
-        kind = _load_kind(order.kind, self._settings)
+        CURRENT_JOB.set(command.job)
+        structlog.contextvars.bind_contextvars(job=command.job)
+        with kept_lines(command.job):
+            await self._run_leased(command, run)
+
+    async def _run_leased(self, command: RunJob, run: _HostedRun) -> None:
+        lease = Lease(UUID(command.job), command.lease, self._worker_id)
+        kind = _load_kind(command.kind, self._settings)
         if isinstance(kind, str):
             await retry_until_available(lambda: self._queue.fail(lease, kind), log)
             return
@@ -99,17 +113,17 @@ class JobHost:
             self._database,
             self._settings,
             shared=self._shared,
-            alone=order.alone,
-            on_progress=lambda: self._lease_monitor.send(Progress(order.job)),
+            alone=command.alone,
+            on_progress=lambda: self._lease_monitor.send(JobProgress(command.job)),
         )
         run.attach(context)
-        runner = Runner(context, kind, self._queue, leaves_release=not order.alone)
+        runner = Runner(context, kind, self._queue, leaves_release=not command.alone)
         try:
             await runner.run()
         finally:
             # also if the job is dropped because it has just left its lease
             if runner.refused_to_stop:
-                self._lease_monitor.send(Blame(order.job))
+                self._lease_monitor.send(BlameJob(command.job))
                 end_process_group()  # an orderly exit would wait for the handler
         run.release = runner.release_left
 
@@ -120,7 +134,7 @@ class JobHost:
         self._shared.jobs = len(self._runs)
         release = UNRENEWED if self._lease_monitor.was_dropped(job) else run.release
         self._lease_monitor.forget(job)
-        self._lease_monitor.send(Finished(job, release=release))
+        self._lease_monitor.send(JobFinished(job, release=release))
         self._end_if_idle()
 
     def _end_if_idle(self) -> None:
@@ -141,18 +155,18 @@ class _HostedRun:
 
     def attach(self, context: JobContext) -> None:
         self._context = context
-        for order in self._early:
-            self.deliver(order)
+        for command in self._early:
+            self.deliver(command)
 
-    def deliver(self, order: Stop | Continue | Drop) -> None:
-        if isinstance(order, Drop):
+    def deliver(self, command: Stop | Continue | CancelJob) -> None:
+        if isinstance(command, CancelJob):
             if self.task is not None and not self._is_dropped:
                 self._is_dropped = True
                 self.task.cancel()
         elif self._context is None:
-            self._early.append(order)
-        elif isinstance(order, Stop):
-            self._context.ask_to_stop(order.cause)
+            self._early.append(command)
+        elif isinstance(command, Stop):
+            self._context.ask_to_stop(command.cause)
         else:
             self._context.carry_on()
 

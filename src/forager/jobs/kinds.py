@@ -28,7 +28,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The job cannot continue for a while and is released until then. Spends no retry."""
+    """Release the job for some seconds, without spending a retry; `reason` is shown to users."""
 
     seconds: float
     reason: str
@@ -36,7 +36,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The handler was asked to stop, and has committed what it had."""
+    """The handler stopped because it was asked to, after it committed its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,15 @@ def no_host(_: dict[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """A handler under a name.
+    """A name, and the async function that runs jobs of this name.
 
-    `run` must be able to start from what it has committed, at any time: after a crash, a pause or
-    a restart of the database it is simply called again. `check` returns the payload as it will be
-    stored, or raises InvalidInput. `module` is what `run` will import: a runner does so before it
-    begins, and no other process needs to. `host` is where the work of a payload is done: if that
-    host is tied to a region, only workers of the region claim the job. `own_process`: whether each
-    job gets its own process, because `run` may block; by default for kinds of other packages.
+    `run` continues from what it has committed: after a crash, a pause or a restart of the database
+    it is called again. GiveUp fails the job; any other exception spends a retry.
 
-    GiveUp in `run` fails the job; any other exception spends a retry.
+    `check` returns the payload to store, or raises InvalidInput. `module` is imported by the runner
+    before `run` starts, and by no other process. `host` returns the host of a payload: if it is
+    tied to a region, only workers of this region claim the job. `own_process`: whether each job
+    gets its own process, because `run` may block; the default for kinds outside Forager.
 
         MEASURE = register(JobKind("measure", measure, check_words))
     """
@@ -99,13 +98,13 @@ _KINDS: dict[str, JobKind] = {}
 
 
 def register(kind: JobKind) -> JobKind:
-    """Make a kind known to this process; jobs of its name are run by its handler."""
+    """Register a kind in this process, and return it."""
     _KINDS[kind.name] = kind
     return kind
 
 
 def load_kinds(modules: Iterable[str] = ()) -> dict[str, JobKind]:
-    """Import the modules that register kinds; all kinds there are then, by name."""
+    """Import the modules that register kinds; returns all registered kinds by name."""
     for module in BUILTIN_MODULES:
         importlib.import_module(module)
     import_modules(modules)

@@ -85,7 +85,7 @@ class Transition:
             }
         if self.revokes:
             changed["lease"] = "crawl_jobs.lease + 1"
-        return changed | self._counters | self._ending
+        return changed | self._counters | self._result_columns
 
     @property
     def _counters(self) -> dict[str, str]:
@@ -108,7 +108,7 @@ class Transition:
         return changed
 
     @property
-    def _ending(self) -> dict[str, str]:
+    def _result_columns(self) -> dict[str, str]:
         changed: dict[str, str] = {}
         if self.finishes:
             changed |= {"completed_at": "now()", "stop_reason": "%(stop_reason)s"}

@@ -15,9 +15,10 @@ from forager.db.database import Connection, Database
 from forager.db.retention import delete_rows
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
+from forager.extract.text import storable_message
 from forager.hints import Hint, action
 from forager.jobs import lifecycle
-from forager.jobs.admission import checked_job, storable
+from forager.jobs.admission import checked_job
 from forager.jobs.job import Job, JobEvent, JobFilters, Lease, NewJob, StateCount
 from forager.jobs.lifecycle import Choice, IllegalMove, Status, Transition
 from forager.jobs.store import leases as lease_rows
@@ -32,6 +33,8 @@ from forager.tracing import span
 __all__ = ["count_active", "merge_payload", "select_jobs_by_id", "select_waiting_for_browser"]
 
 PRUNE_BATCH = 500
+# characters of the message of an error
+MAX_MESSAGE = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,10 @@ class Enqueued:
 
 
 class Queue:
-    """All moves of all jobs; each method is one statement, and the message of its refusal.
+    """Enqueues jobs, lists them, and changes their state.
 
-    A move either happens as a whole or raises: NotFound for an unknown job, NotAllowed for a
-    move that the state of the job does not permit.
+    Each change is one statement. It happens as a whole, or raises: NotFound for an unknown job,
+    NotAllowed for a change that the state of the job does not permit.
 
         queue = Queue(database, settings)
         job = (await queue.enqueue(NewJob(kind="report", payload={"day": "2026-01-01"}))).job
@@ -286,7 +289,7 @@ class Queue:
 
     async def fail(self, lease: Lease, error: str, *, permanent: bool = False) -> Job | None:
         """A run failed: retry later while retries are left and it is not permanent."""
-        error = storable(error)
+        error = storable_message(error, MAX_MESSAGE)
         return await self._database.run(
             _move_leased,
             lease,
@@ -316,7 +319,11 @@ class Queue:
         `losses` are their counts of lost runners, including this one if it may be their fault.
         """
         return await self._database.run(
-            _move_all, leases, lifecycle.END_OF_LOST_RUN, losses=losses, reason=storable(reason)
+            _move_all,
+            leases,
+            lifecycle.END_OF_LOST_RUN,
+            losses=losses,
+            reason=storable_message(reason, MAX_MESSAGE),
         )
 
     async def run_alone(self, job_id: UUID) -> None:

@@ -8,17 +8,18 @@ from uuid import UUID
 
 from forager.jobs.job import Job, Lease
 from forager.jobs.lifecycle import LOSSES_LIMIT
+from forager.jobs.shared import longest_backlog
 from forager.logs import get_logger
 from forager.processes.control import (
-    Assign,
     Assignment,
-    Blame,
+    BlameJob,
+    CancelJob,
     Continue,
-    Drop,
-    Finished,
+    JobFinished,
+    JobProgress,
     Message,
-    Progress,
-    Renewed,
+    RenewedLeases,
+    RunJob,
     Stop,
     StopCause,
     Tick,
@@ -45,7 +46,6 @@ PROOF = 60.0
 # No new jobs for a runner beyond these.
 LAG_LIMIT = 0.5
 MEMORY_LIMIT = 0.75
-BACKLOG_LIMIT = 200
 
 
 class HostedJob:
@@ -152,7 +152,7 @@ class RunnerProcess(SupervisedProcess):
             return f"the event loop of a runner lags by {self._lag:.1f} s"
         if self.memory_mb > MEMORY_LIMIT * settings.job_memory_limit_mb:
             return f"a runner uses {self.memory_mb:.0f} of {settings.job_memory_limit_mb} MB"
-        if self._backlog > BACKLOG_LIMIT:
+        if self._backlog > longest_backlog(len(self.jobs)):
             return f"{self._backlog} pages wait for extraction"
         return None
 
@@ -160,11 +160,11 @@ class RunnerProcess(SupervisedProcess):
 
     def assign(self, job: Job, worker_id: UUID, renewed_at: float) -> HostedJob:
         hosted = self.jobs[job.id] = HostedJob(job, worker_id)
-        self.send(Assign(str(job.id), job.kind, job.lease, renewed_at, alone=self.own))
+        self.send(RunJob(str(job.id), job.kind, job.lease, renewed_at, alone=self.own))
         return hosted
 
     def renewed(self, jobs: Sequence[UUID], at: float) -> None:
-        self.send(Renewed([str(job) for job in jobs], at))
+        self.send(RenewedLeases([str(job) for job in jobs], at))
 
     def ask_job_to_stop(self, job: HostedJob, cause: StopCause) -> None:
         if job.stop_sent != cause:
@@ -184,7 +184,7 @@ class RunnerProcess(SupervisedProcess):
         if self.own:  # there are no neighbors
             self.kill(reason or "lease lost")
         else:
-            self.send(Drop(str(job.id)))
+            self.send(CancelJob(str(job.id)))
 
     def forget(self, job: HostedJob) -> None:
         del self.jobs[job.id]
@@ -226,16 +226,16 @@ class RunnerProcess(SupervisedProcess):
             self._lag, self._backlog = message.lag, message.backlog
             if self.kill_reason is None:
                 self.blamed = None
-        elif isinstance(message, Blame):
+        elif isinstance(message, BlameJob):
             self.blamed = UUID(message.job)
-        elif isinstance(message, Progress | Finished):
+        elif isinstance(message, JobProgress | JobFinished):
             self._note_job(message)
 
-    def _note_job(self, message: Progress | Finished) -> None:
+    def _note_job(self, message: JobProgress | JobFinished) -> None:
         job = self.jobs.get(UUID(message.job))
         if job is None:
             return
-        if isinstance(message, Progress):
+        if isinstance(message, JobProgress):
             job.last_progress = time.monotonic()
         else:
             job.ended, job.release_reason = True, message.release

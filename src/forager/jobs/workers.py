@@ -253,7 +253,7 @@ class Registration:
     async def _renew(self, state: str) -> str | None:
         version = await self._database.run(renew, self._worker_id, state=state, note=self.note)
         if version is None:
-            raise LeaseLost("this worker was given up for dead; what it held belongs to others")
+            raise LeaseLost("this worker was given up for dead; its work belongs to others")
         return version
 
     async def _enter(self, state: str) -> str | None:

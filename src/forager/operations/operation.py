@@ -64,7 +64,11 @@ async def _compute(_key: object, make: Callable[[], Awaitable[Any]]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an operation works on, and for whom."""
+    """What an operation works on, and for whom.
+
+    Each adapter makes one for each call. An operation shows and changes only what `owner` may see,
+    and treats the rest as if it did not exist.
+    """
 
     database: Database
     settings: Settings
@@ -245,7 +249,16 @@ class HandWritten:
 
 @dataclass(frozen=True)
 class Group:
-    """The operations of a feature, which are the commands of one group."""
+    """The operations of a feature, which are the commands of one group.
+
+    `registry.py` lists the modules that declare groups; the API, the command line and the library
+    are derived from them:
+
+        proxies = Group("proxies", "Proxies of crawls and tasks.", changes=Scope.ADMIN)
+
+        @proxies.operation("show", "GET /proxies/{proxy_id}")
+        async def show(context: Context, proxy_id: ProxyId) -> Proxy: ...
+    """
 
     name: str
     help: str

@@ -46,7 +46,7 @@ OFF = "off"
 CONFIDENCE = 0.5
 # a page below this product likeness is asked nothing
 LEAST_LIKENESS = 0.5
-TIMEOUT = 30.0
+TIMEOUT, CONNECT_TIMEOUT = 30.0, 10.0
 AT_ONCE = 4
 MAX_QUOTE = 300
 MAX_ANSWERS = 10_000
@@ -75,9 +75,9 @@ _INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """Quotes by field, and the tokens that they cost."""
+    """Quotes by field, and the tokens that they cost; None: there is no valid answer."""
 
-    quotes: Mapping[str, Any]
+    quotes: Mapping[str, Any] | None
     prompt_tokens: int
     completion_tokens: int
 
@@ -121,23 +121,26 @@ class FieldModel:
     async def _ask(self, text: str, fields: tuple[FieldName, ...]) -> Mapping[str, Any] | None:
         """The quotes; None if the tokens of the day are used up, or the endpoint fails."""
         limit = self._settings.product_model_daily_tokens
-        expected = len(text) // _PER_TOKEN + _ANSWER_TOKENS
+        # what it costs unless the endpoint says otherwise, also if nobody waits for the answer
+        answer = ModelAnswer(None, len(text) // _PER_TOKEN, _ANSWER_TOKENS)
+        expected = answer.prompt_tokens + answer.completion_tokens
         if not await self._database.run(store.reserve_tokens, expected, limit=limit):
             return None
-        answer = None
         try:
-            answer = await self._request(text, fields)
+            answer = await self._request(text, fields, answer)
         finally:
             usage = ModelUsage(
                 requests=1,
-                prompt_tokens=answer.prompt_tokens if answer else 0,
-                completion_tokens=answer.completion_tokens if answer else 0,
-                failures=int(answer is None),
+                failures=int(answer.quotes is None),
+                prompt_tokens=answer.prompt_tokens,
+                completion_tokens=answer.completion_tokens,
             )
             await self._database.run(store.count_usage, usage, reserved=expected)
-        return answer.quotes if answer is not None else None
+        return answer.quotes
 
-    async def _request(self, text: str, fields: tuple[FieldName, ...]) -> ModelAnswer | None:
+    async def _request(
+        self, text: str, fields: tuple[FieldName, ...], expected: ModelAnswer
+    ) -> ModelAnswer:
         import aiohttp  # not for every command that reads a page
 
         wanted = ", ".join(field.value for field in fields)
@@ -157,7 +160,8 @@ class FieldModel:
         try:
             async with (
                 aiohttp.ClientSession(
-                    headers=headers, timeout=aiohttp.ClientTimeout(total=TIMEOUT)
+                    headers=headers,
+                    timeout=aiohttp.ClientTimeout(total=TIMEOUT, sock_connect=CONNECT_TIMEOUT),
                 ) as session,
                 session.post(url, json=body, raise_for_status=True) as response,
             ):
@@ -165,9 +169,12 @@ class FieldModel:
         except (aiohttp.ClientError, TimeoutError) as error:
             self._paused_until = local_time() + PAUSE
             log.warning("the model for products cannot be asked", reason=error_text(error))
+            # a request that was sent and not answered in time has its cost
+            refused = isinstance(error, aiohttp.ClientError)
+            return ModelAnswer(None, 0, 0) if refused else expected
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             log.warning("the model for products gave no valid answer", reason=error_text(error))
-        return None
+            return expected
 
 
 def _answer(found: Any, asked: Mapping[str, Any]) -> ModelAnswer:

@@ -133,9 +133,9 @@ class SiteParser:
                 Exception,
                 SystemExit,
             ) as error:  # a plug-in may raise anything, and the other fields stand
-                words = error_with_type(error)[:500]
+                message = error_with_type(error)[:500]
                 trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:]
-                problems.append(FieldProblem(field, words, trace))
+                problems.append(FieldProblem(field, message, trace))
         return Reading(tuple(facts), tuple(absent), tuple(problems), tuple(unread))
 
     @classmethod

@@ -41,7 +41,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class RunJob:
     """A job to run; `renewed_at` is the sender's clock before it claimed the lease."""
 
     job: str
@@ -53,7 +53,7 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewed:
+class RenewedLeases:
     """Leases were renewed; `at` is the sender's clock before it asked the database."""
 
     jobs: Sequence[str]
@@ -76,7 +76,7 @@ class Continue:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class CancelJob:
     """Cancel a job at once: it has lost its lease or exceeded a limit."""
 
     job: str
@@ -99,14 +99,14 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """A job has committed."""
 
     job: str
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class JobFinished:
     """A job no longer runs here; with `release`, it was not settled and is given back."""
 
     job: str
@@ -114,7 +114,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class BlameJob:
     """If the process ends now, this job is the cause; revoked by the next tick."""
 
     job: str
@@ -125,14 +125,16 @@ class Unrenewed:
     """The last message: a lease was not renewed in time, so the process ends itself."""
 
 
-Order = Assign | Stop | Continue | Drop
-Message = Assignment | Order | Renewed | Tick | Progress | Finished | Blame | Unrenewed
+Command = RunJob | Stop | Continue | CancelJob
+Message = (
+    Assignment | Command | RenewedLeases | Tick | JobProgress | JobFinished | BlameJob | Unrenewed
+)
 
 _TYPES = {
     t.__name__: t
     for t in (
-        Assignment, Assign, Renewed, Stop, Continue, Drop,
-        Tick, Progress, Finished, Blame, Unrenewed,
+        Assignment, RunJob, RenewedLeases, Stop, Continue, CancelJob,
+        Tick, JobProgress, JobFinished, BlameJob, Unrenewed,
     )
 }  # fmt: skip
 

@@ -21,14 +21,14 @@ from typing import NoReturn
 from forager.clock import local_time
 from forager.logs import configure_logs
 from forager.processes.control import (
-    Assign,
     Assignment,
-    Blame,
-    Drop,
+    BlameJob,
+    CancelJob,
+    Command,
+    JobProgress,
     Message,
-    Order,
-    Progress,
-    Renewed,
+    RenewedLeases,
+    RunJob,
     Stop,
     StopCause,
     Tick,
@@ -63,9 +63,7 @@ class LeaseMonitor:
     the lease monitor while the event loop stands still.
     """
 
-    def __init__(
-        self, control: socket.socket, *, lease_limit: float, renewed_at: float | None = None
-    ) -> None:
+    def __init__(self, control: socket.socket, *, lease_limit: float) -> None:
         self.find_blocking_job: Callable[[], str | None] = lambda: None
         self._control = control
         self._lease_limit = lease_limit
@@ -76,25 +74,23 @@ class LeaseMonitor:
         self._incoming = self._outgoing = b""
         self._lock = threading.Lock()
         self._send_lock = threading.Lock()
-        self._early: list[Order] = []
-        self._forward: Callable[[Order], None] | None = None
+        self._early: list[Command] = []
+        self._forward: Callable[[Command], None] | None = None
         self._last_tick = float("inf")
         self._blamed: str | None = None
-        if renewed_at is not None:
-            self.renewed(renewed_at)
 
     def start(self) -> None:
         threading.Thread(target=self._watch, name="lease monitor", daemon=True).start()
 
-    def attach(self, deliver: Callable[[Order], None]) -> None:
-        """Deliver orders on the running loop from now on, first those that came before.
+    def attach(self, deliver: Callable[[Command], None]) -> None:
+        """Deliver commands on the running loop from now on, first those that came before.
 
-        SIGTERM counts as an order to shut down: a service manager sends it to every process of a
+        SIGTERM counts as a command to shut down: a service manager sends it to every process of a
         service at once.
         """
         loop = asyncio.get_running_loop()
 
-        def forward(message: Order) -> None:
+        def forward(message: Command) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process leaves anyway
                 loop.call_soon_threadsafe(deliver, message)
 
@@ -141,7 +137,7 @@ class LeaseMonitor:
     def send(self, message: Message) -> None:
         """Send a message. While the supervisor does not read, ticks are left out."""
         with self._send_lock:
-            if not (self._outgoing and isinstance(message, Tick | Progress)):
+            if not (self._outgoing and isinstance(message, Tick | JobProgress)):
                 self._outgoing += encode(message)
             with contextlib.suppress(OSError):
                 sent = self._control.send(self._outgoing, socket.MSG_DONTWAIT)
@@ -186,14 +182,14 @@ class LeaseMonitor:
             self.send(Unrenewed())
             end_process_group()
         for lease in expired:
-            self._pass_on(Drop(lease))
+            self._pass_on(CancelJob(lease))
 
     def _find_blocking_job(self) -> None:
         if local_time() - self._last_tick < BLOCKED_AFTER:
             return
         job = self.find_blocking_job()
         if job is not None and job != self._blamed:
-            self.send(Blame(job))
+            self.send(BlameJob(job))
             self._blamed = job
 
     def _read(self) -> bool:
@@ -210,13 +206,13 @@ class LeaseMonitor:
         return True
 
     def _handle(self, message: Message) -> None:
-        if isinstance(message, Renewed):
+        if isinstance(message, RenewedLeases):
             with self._lock:
                 current = [job for job in message.jobs if job in self._deadlines]
             for job in current:
                 self.renewed(message.at, job)
-        elif isinstance(message, Order):
-            if isinstance(message, Assign):
+        elif isinstance(message, Command):
+            if isinstance(message, RunJob):
                 self.renewed(message.renewed_at, message.job)
             self._pass_on(message)
 
@@ -225,7 +221,7 @@ class LeaseMonitor:
         self._orphan_deadline = local_time() + ORPHAN_LIMIT
         self._pass_on(Stop(StopCause.ORPHANED))
 
-    def _pass_on(self, message: Order) -> None:
+    def _pass_on(self, message: Command) -> None:
         with self._lock:
             if self._forward is None:
                 self._early.append(message)

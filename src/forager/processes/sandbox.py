@@ -115,7 +115,9 @@ class _Request:
 class Sandbox:
     """One process that runs a module, and its pending requests in order.
 
-    `subject` names the input of requests in error messages.
+    A request that exceeds the limits, or repeatedly ends the process, fails with GiveUp. The
+    process is replaced, and the other requests are sent again. `subject` names the input of
+    requests in error messages. `SandboxPool` distributes requests over several sandboxes.
     """
 
     def __init__(self, module: str, argument: bytes, limits: SandboxLimits, subject: str) -> None:

@@ -186,8 +186,3 @@ def sku_mark(sku: str) -> str:
 def gtin_mark(gtin: str) -> str:
     """A UPC, or the EAN and GTIN-14 that equal it with leading zeros."""
     return f"{_MARK}gtin:{gtin.lstrip('0')}"
-
-
-def quoted(lexeme: str) -> str:
-    """A lexeme in the syntax of a query."""
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,6 +1,6 @@
 """Corrected price histories: what another parser version reads from the archived pages.
 
-Each archived visit is judged as it was at its time: after the visit before it, by the same rules.
+Each archived visit is validated as it was then: after the visit before it, by the same rules.
 Entries without an archived page, such as those of withdrawn products, stay as they are. A page that
 shows another product has no part in a history.
 """
@@ -210,16 +210,16 @@ def _shows(product: CorrectedProduct, page: ParsedPage) -> bool:
 
 def _after(visit: ProductVisit, past: Past) -> Past:
     """The state after a visit."""
-    judged = visit.seen_after(past)
-    assert judged.offer_check is not None
-    offer = judged.offer_check.offer
+    validated = visit.seen_after(past)
+    assert validated.offer_check is not None
+    offer = validated.offer_check.offer
     said = visit.checked.product.evidence.get("price")
     accepted = said is not None and visit.checked.product.price == offer.price
     return replace(
         past,
         offer=offer,
-        unconfirmed=unconfirmed_values(orjson.loads(problems_json(judged.problems))),
-        variants=judged.offer_check.variants,
+        unconfirmed=unconfirmed_values(orjson.loads(problems_json(validated.problems))),
+        variants=validated.offer_check.variants,
         price_origin=said.origin if said is not None and accepted else past.price_origin,
     )
 

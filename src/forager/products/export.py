@@ -1,18 +1,20 @@
-"""Products, their price histories or their offers as one file: CSV, JSON lines or Parquet."""
+"""Products, their prices, their offers or items as one file: CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import BinaryIO
 
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.products.filters import Filters
+from forager.products.items.item import Item, item_portions, price_index
+from forager.products.items.store import IndexPoint
 from forager.products.offers import MAX_OFFERS
-from forager.products.price_history import PriceEntry, percent
+from forager.products.price_history import PriceEntry, PriceMove, percent
 from forager.products.product import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
@@ -39,25 +41,36 @@ class ExportContent(StrEnum):
     PRODUCTS = "products"
     # one row for each price change
     HISTORY = "history"
+    # one row for each product whose price differs from that at a time
+    CHANGES = "changes"
     # one row for each other offer of the same article
     OFFERS = "offers"
+    # one row for each article, with its best offer
+    ITEMS = "items"
+    # one row for each category and day
+    INDEX = "index"
+
+
+# contents that are about a period
+SINCE = (ExportContent.HISTORY, ExportContent.CHANGES, ExportContent.INDEX)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductExport:
-    """The content of an export: products, or their price changes or other offers."""
+    """The content of an export: products, or what is known of their prices and offers."""
 
     format: ProductsExportFormat
     filters: Filters = NO_FILTERS
     content: ExportContent = ExportContent.PRODUCTS
-    # of price changes
+    # of contents that are about a period; by default all of the history, changes of 7 days, and
+    # the index of 90 days
     since: datetime | None = None
     # of products: names of columns, or `all`; by default those of lists
     columns: tuple[str, ...] = ()
 
     def schema(self) -> dict[str, str]:
         if self.content is not ExportContent.PRODUCTS:
-            return HISTORY_COLUMNS if self.content is ExportContent.HISTORY else OFFER_COLUMNS
+            return _COLUMNS[self.content]
         if not self.columns:
             return PRODUCT_COLUMNS
         if self.columns == ("all",):
@@ -109,6 +122,11 @@ async def export_portions(
 ) -> AsyncIterator[list[Row]]:
     """The rows of an export, a portion at a time."""
     columns = wanted.schema()
+    if wanted.content in (ExportContent.ITEMS, ExportContent.INDEX):
+        async for lines in _item_portions(database, wanted):
+            yield lines
+            count([], len(lines))
+        return
     limit = CHUNK if wanted.content is ExportContent.PRODUCTS else SMALL_CHUNK
     after = 0
     while True:
@@ -132,6 +150,12 @@ async def _rows_of(
     if wanted.content is ExportContent.HISTORY:
         records = await prices.select_histories(connection, list(by_id), since=wanted.since)
         return [_named(by_id[r.product_id]) | _plain(r) for r in records]
+    if wanted.content is ExportContent.CHANGES:
+        since = wanted.since or datetime.now(UTC) - timedelta(days=7)
+        moves = await prices.select_moves(
+            connection, NO_FILTERS, since=since, limit=len(by_id), only=list(by_id)
+        )
+        return [_plain(move) for move in sorted(moves, key=lambda move: move.product_id)]
     if wanted.content is ExportContent.OFFERS:
         return await _offer_rows(connection, by_id)
     more = [name for name in wanted.schema() if name not in PRODUCT_COLUMNS]
@@ -140,6 +164,15 @@ async def _rows_of(
     details = await store.select_exported(connection, list(by_id), more)
     # products that were deleted meanwhile are left out
     return [_plain(by_id[id_]) | row for id_, row in sorted(details.items())]
+
+
+async def _item_portions(database: Database, wanted: ProductExport) -> AsyncIterator[list[Row]]:
+    if wanted.content is ExportContent.INDEX:
+        points = await price_index(database, wanted.filters, since=wanted.since)
+        yield [_plain(point) | {"day": point.day.isoformat()} for point in points]
+        return
+    async for items in item_portions(database, wanted.filters):
+        yield [_plain(item) for item in items]
 
 
 async def _offer_rows(connection: Connection, by_id: Mapping[int, ListedProduct]) -> list[Row]:
@@ -166,7 +199,7 @@ def _offer_row(product: ListedProduct, other: ListedProduct, matched_by: str) ->
     }
 
 
-def _plain(source: ListedProduct | PriceEntry) -> Row:
+def _plain(source: ListedProduct | PriceEntry | PriceMove | Item | IndexPoint) -> Row:
     return {each.name: getattr(source, each.name) for each in fields(source)}
 
 
@@ -179,11 +212,20 @@ def _named(product: ListedProduct) -> Row:
     }
 
 
-_TYPES = {"int": "int64", "str": "string", "Decimal": "money", "datetime": "timestamp"}
+_TYPES = {
+    "int": "int64", "str": "string", "date": "string", "Decimal": "money", "float": "float64",
+    "datetime": "timestamp",
+}  # fmt: skip
+
+
+def _types_of(row: type[ListedProduct | PriceMove | Item | IndexPoint]) -> dict[str, str]:
+    return {each.name: _TYPES[str(each.type).removesuffix(" | None")] for each in fields(row)}
+
+
 PRODUCT_COLUMNS = {
-    column.name: _TYPES[str(column.type).removesuffix(" | None")]
-    for column in fields(ListedProduct)
-    if column.name != "failing_since"  # of its page, not of the product
+    name: kind
+    for name, kind in _types_of(ListedProduct).items()
+    if name != "failing_since"  # of its page, not of the product
 } | {"rating": "rating"}
 ALL_COLUMNS = (
     PRODUCT_COLUMNS
@@ -218,3 +260,10 @@ HISTORY_COLUMNS = (
     | _columns("price", "list_price", "currency", "availability")
     | {"percent": "float64", "recorded_at": "timestamp"}
 )
+_COLUMNS = {
+    ExportContent.HISTORY: HISTORY_COLUMNS,
+    ExportContent.CHANGES: _types_of(PriceMove),
+    ExportContent.OFFERS: OFFER_COLUMNS,
+    ExportContent.ITEMS: _types_of(Item),
+    ExportContent.INDEX: _types_of(IndexPoint),
+}

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 from forager.db.cursor import check_limit
 from forager.db.database import Connection, Database
-from forager.db.text_search import CONFIGURATIONS, NEUTRAL
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL, quoted
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.index.engine import Found, IndexView, SearchEngine, answer
 from forager.index.kind import PRODUCTS, WINDOW, IndexMissing
-from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
+from forager.products.content import config_mark, gtin_mark, sku_mark
 from forager.products.filters import Filters, ListPlace, ProductOrder, decode_place, encode_place
 from forager.products.indexing import find_products
 from forager.products.product import ListedProduct
 from forager.products.service import list_products, resolved
 from forager.products.store import lists as store
-from forager.products.store.lists import Question
+from forager.products.store.lists import RankingQuery
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalog: at most this many products are compared
@@ -114,7 +114,7 @@ class _Search:
     connection: Connection
     filters: Filters
     typed: str
-    question: Question
+    question: RankingQuery
     cursor: str | None
     limit: int
 
@@ -156,7 +156,7 @@ class _Search:
         return places, True, "engine"
 
 
-async def _question(connection: Connection, typed: str) -> Question | None:
+async def _question(connection: Connection, typed: str) -> RankingQuery | None:
     """The query for all configurations; None if none of them finds a word in it."""
     readings = {
         reading.config: reading
@@ -170,7 +170,7 @@ async def _question(connection: Connection, typed: str) -> Question | None:
         alike.setdefault(reading.words, []).append(reading.config)
     exact = _either(quoted(mark) for mark in _exact_marks(typed))
     wanted = {config: reading.wanted for config, reading in readings.items()}
-    return Question(
+    return RankingQuery(
         match=_either([*_limited(alike), exact]),
         exact=exact,
         by_language={code: wanted.get(config, "") for code, config in CONFIGURATIONS.items()},

@@ -28,7 +28,7 @@ from forager.products.product import (
     ProductRecord,
 )
 from forager.products.store import counts, lists, prices, products
-from forager.products.store.counts import CatalogCounts, Share
+from forager.products.store.counts import CatalogCounts, ValueShare
 from forager.products.store.prices import PriceSummary
 from forager.products.store.redirects import select_aliases
 from forager.products.store.replacements import Replacement, select_replacement
@@ -172,5 +172,10 @@ async def product_stats(database: Database) -> Stats:
         )
 
 
-def _pairs(shares: Sequence[Share], column: str) -> list[tuple[str | None, int]]:
+async def list_currencies(database: Database) -> list[str]:
+    """The currencies of prices, the most common first."""
+    return [currency for currency, _ in await database.run(counts.count_currencies)]
+
+
+def _pairs(shares: Sequence[ValueShare], column: str) -> list[tuple[str | None, int]]:
     return [(share.value, share.products) for share in shares if share.column == column]

@@ -18,7 +18,7 @@ from forager.logs import get_logger
 from forager.products.export import ProductExport, ProductsExportFormat, export_portions
 from forager.products.filters import Filters
 from forager.products.store import lists as store
-from forager.row_files import Gathered, JsonLines, Row
+from forager.row_files import DrainableFile, JsonLines, Row
 from forager.services.service import Service
 from forager.settings import Settings
 
@@ -76,7 +76,7 @@ async def delete_unseen(database: Database, ids: Sequence[int], since: datetime)
 
 async def _store(settings: Settings, rows: Sequence[Row]) -> None:
     """Write a file next to the archive, in the object store or locally."""
-    gathered = Gathered()
+    gathered = DrainableFile()
     JsonLines(gathered).write(rows)
     name = f"{datetime.now(UTC):%Y-%m-%d}-{rows[0]['id']:012}-{uuid4().hex[:8]}.jsonl"
     options = archive_options(settings)

@@ -93,7 +93,7 @@ async def write_pages(
     ]
     changes = await _write_products(connection, _lasting(visits))
     await _write_aliases(connection, redirected, changes)
-    checked = [_judged(visit, changes.get(visit.page.url_hash)) for visit in visits]
+    checked = [_validated(visit, changes.get(visit.page.url_hash)) for visit in visits]
     variants = await _variant_changes(connection, changes.values())
     alerts = await _triggered_alerts(connection, changes.values(), variants)
     await _write_history(connection, list(changes.values()), variants)
@@ -309,7 +309,7 @@ async def _count(
 # --- answers -------------------------------------------------------------------------------------
 
 
-def _judged(visit: ProductVisit, change: ProductChange | None) -> ProductVisit:
+def _validated(visit: ProductVisit, change: ProductChange | None) -> ProductVisit:
     """The visit as it was judged; one that another replaced is judged by the same past."""
     if change is None or change.visit.page is visit.page:
         return visit if change is None else change.visit

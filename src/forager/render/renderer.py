@@ -47,7 +47,14 @@ class RenderedPage:
 
 
 class Renderer:
-    """Use it as a context manager. Owners of pages take turns."""
+    """Renders pages in a shared browser, which is replaced after a failure.
+
+    The browser has no network: the `ResourceLoader` of a page sends its requests. Owners of pages
+    take turns.
+
+        async with Renderer(browser_path(settings), limits) as renderer:
+            page = await renderer.render(response, loader)
+    """
 
     def __init__(self, browser: str, limits: RenderLimits) -> None:
         self._path = browser

@@ -34,6 +34,7 @@ class DomainLoad:
     slot_in: float
     queued: int
     crawling: int
+    # of its pending tasks, highest first
     priorities: list[int]
     region: str | None = None
 

@@ -38,7 +38,9 @@ class LetterFilter:
             if not 0 < letter_id <= MAX_ID:
                 raise no_such_letter(letter_id)
 
-    async def parameters(self, connection: Connection, *, destroys: bool = False) -> store.Wanted:
+    async def parameters(
+        self, connection: Connection, *, destroys: bool = False
+    ) -> store.Conditions:
         select = domains_below if destroys else domains_of
         domain_ids = None if self.domain is None else await select(connection, self.domain)
         return {"ids": self.ids, "cause": self.cause, "domain_ids": domain_ids}
@@ -102,5 +104,5 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
     meant = await database.run(wanted.parameters, destroys=resolution == "dropped")
     return await in_chunks(
-        database, store.resolve, wanted=meant, resolution=resolution, limit=CHUNK
+        database, store.resolve, conditions=meant, resolution=resolution, limit=CHUNK
     )

@@ -45,7 +45,12 @@ def describe_holds(change: HoldChange) -> str:
 
 
 class Holds:
-    """All tasks, a domain and a task can each have a hold, which is not a status."""
+    """Pauses, stops and resumes all tasks, those of a domain, or single ones.
+
+    A hold is not a status: a task that is due stays due, and runs when nothing holds it any more.
+
+        await Holds(database).pause(Selection(domain="shop.example.org"))
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -58,6 +58,8 @@ class Task:
     # when that was decided, and when it is checked without a browser
     browser_since: datetime | None
     browser_until: datetime | None
+    # where the URL redirects to permanently
+    moved_to: str | None
     found_by: str | None
     created_at: datetime
     updated_at: datetime

@@ -21,9 +21,11 @@ from forager.web.errors import error_page
 from forager.web.page import MAX_STREAMS
 from forager.web.rendering import STATIC
 from forager.web.routes import (
+    alerts,
     analytics,
     domains,
     errors,
+    items,
     jobs,
     new_crawl,
     oidc,
@@ -52,8 +54,10 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     sources.router,
     search.router,
+    items.router,
     prices.router,
     products.router,
+    alerts.router,
     tasks.router,
     errors.router,
     domains.router,

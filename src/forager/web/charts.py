@@ -109,7 +109,8 @@ def figure(
 def stacked_bar(parts: Sequence[BarPart], label: str) -> Markup:
     """One bar of several parts, with a legend that names their numbers."""
     return Markup('<figure class="bar">{}{}</figure>').format(
-        mini_bar(parts, label), legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts])
+        mini_bar(parts, label),
+        legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts if p.value]),
     )
 
 

@@ -11,9 +11,10 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from cronsim import CronSim
 from markupsafe import Markup, escape
 
-from forager.amounts import price_text, size_text
+from forager.amounts import duration_text, price_text, size_text
 from forager.operations.models import interval_text
 from forager.web.navigation import linked
 
@@ -72,7 +73,7 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """4000 as 1 h 6 min: the largest unit and the one below it."""
+    """As `duration_text`, with milliseconds and tenths of a few seconds."""
     if seconds is None:
         return MISSING
     seconds = max(0.0, seconds)
@@ -80,14 +81,7 @@ def duration(seconds: float | None) -> str:
         return f"{max(1, round(1000 * seconds))} ms"
     if seconds < 10:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
-    left, parts = round(seconds), []
-    for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        amount, left = divmod(left, length)
-        if amount:
-            parts.append(f"{amount} {unit}")
-        elif parts:
-            break
-    return " ".join(parts[:2])
+    return duration_text(seconds)
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
@@ -172,6 +166,22 @@ def humanize(value: str) -> str:
     return value.replace("_", " ")
 
 
+def humanize_causes(text: str) -> str:
+    """A text whose causes in parentheses are words: `failed (http_404)`, `(3 × timeout)`."""
+    return re.sub(r"(\(|× )([a-z]\w+)(?=[,)])", lambda found: found[1] + humanize(found[2]), text)
+
+
+def cron_text(expression: str) -> str:
+    """A cron expression as words: `30 4 * * 1-5` as at 04:30 on Monday through Friday."""
+    text = CronSim(expression, datetime.now(UTC)).explain()
+    return text[:1].lower() + text[1:]
+
+
+def parsed_time(text: str) -> datetime:
+    """A time in ISO 8601."""
+    return datetime.fromisoformat(text)
+
+
 def job_event(name: str) -> str:
     """The label of a job event: `claim` as started."""
     return JOB_EVENTS.get(name, name)
@@ -221,7 +231,8 @@ def job_tone(status: str) -> str:
 
 _BY_NAME: tuple[Callable[..., Any], ...] = (
     number, short_number, size, duration, money, percent, change, when, due, day, short_id,
-    humanize, sentence, actor, event_kind, job_event, counted, job_tone,
+    humanize, humanize_causes, cron_text, parsed_time, sentence, actor, event_kind, job_event,
+    counted, job_tone,
 )  # fmt: skip
 FILTERS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in _BY_NAME},

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from forager.crawl.minutes import CrawlMinute, crawl_minutes
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import (
     MAX_SAMPLE,
@@ -31,6 +34,8 @@ from forager.web.visit import WebVisit
 
 EXAMPLES = 3
 LATEST = 10
+# of a job, for a chart of them
+FEWEST_MINUTES = 2
 # processed URLs up to which the latest ones are shown
 MAX_FOLLOWED = 20_000
 MAX_HOSTS = 5
@@ -64,6 +69,7 @@ class JobView:
     events: list[JobEvent]
     failures: list[FailureGroup]
     throughput: Throughput | None
+    progress: CrawlGrowth | None
     answers: list[AnswerGroup]
     options: list[tuple[str, str]]
     # of a running crawl: the URLs processed last, and the state of its hosts
@@ -130,6 +136,45 @@ class Throughput:
         return [f"after {duration(place * width)}" for place in range(len(self.pace.settled))]
 
 
+@dataclass(frozen=True, slots=True)
+class CrawlGrowth:
+    """URLs discovered and done since the start, from the stored minutes and the present."""
+
+    minutes: list[CrawlMinute]
+    started: datetime
+
+    @property
+    def times(self) -> list[datetime]:
+        """The end of each point."""
+        length = self.minutes[-1].at - self.started
+        return [
+            self.started + length * place / MOST_INTERVALS for place in range(MOST_INTERVALS + 1)
+        ]
+
+    @property
+    def series(self) -> list[Series]:
+        known = [self._last(end) for end in self.times]
+        lines = (
+            ("discovered", "discovered", "b"),
+            ("done", "settled", "a"),
+            ("failed", "failed", "d"),
+        )
+        found = [
+            Series(label, [getattr(each, name) if each else 0 for each in known], tone)
+            for label, name, tone in lines
+        ]
+        return [line for line in found if line.name != "failed" or any(line.values)]
+
+    def _last(self, end: datetime) -> CrawlMinute | None:
+        place = bisect_right(self.minutes, end, key=lambda minute: minute.at)
+        return self.minutes[place - 1] if place else None
+
+    @property
+    def ticks(self) -> list[str]:
+        seconds = (self.minutes[-1].at - self.started).total_seconds()
+        return ["start", *(duration(seconds * quarter / 4) for quarter in range(1, 5))]
+
+
 async def load_job(visit: WebVisit, job: Job) -> JobView:
     database, queue = visit.database, visit.queue
     report = await crawl_report(database, queue, job.id)
@@ -141,7 +186,8 @@ async def load_job(visit: WebVisit, job: Job) -> JobView:
         events=details.last_events[::-1],
         failures=await _failures(visit, report),
         throughput=await _throughput(visit, report),
-        answers=await _answers(visit, report),
+        progress=await _progress(visit, report),
+        answers=await load_answers(visit, report),
         options=_options(report.job),
         latest=await _latest(visit, report),
         hosts=await _hosts(visit, report.job),
@@ -189,7 +235,8 @@ async def _hosts(visit: WebVisit, job: Job) -> list[Domain]:
     return found
 
 
-async def _answers(visit: WebVisit, report: CrawlReport) -> list[AnswerGroup]:
+async def load_answers(visit: WebVisit, report: CrawlReport) -> list[AnswerGroup]:
+    """The answers of a crawl by HTTP status and by media type, read again when there are more."""
     settled = sum(report.ledger.settled.values())
 
     async def read() -> list[AnswerGroup]:
@@ -204,7 +251,7 @@ async def _throughput(visit: WebVisit, report: CrawlReport) -> Throughput | None
     if job.started_at is None:
         return None
     since = job.started_at.timestamp()
-    end = None if job.status is Status.PROCESSING else report.last_commit or job.completed_at
+    end = _end(report)
     length = max(0.0, (end.timestamp() if end else time.time()) - since)
     # whole seconds, because batches are committed about once in one
     width = max(1, math.ceil(length / MOST_INTERVALS))
@@ -217,6 +264,26 @@ async def _throughput(visit: WebVisit, report: CrawlReport) -> Throughput | None
         )
 
     return Throughput(await visit.cache.get(("pace", job.id, end), read), end is not None)
+
+
+async def _progress(visit: WebVisit, report: CrawlReport) -> CrawlGrowth | None:
+    """None for a crawl of which few minutes are stored."""
+    started, end = report.job.started_at, _end(report) or datetime.now(UTC)
+    stored = await crawl_minutes(visit.database, report.job.id)
+    minutes = [each for each in stored if started and started <= each.at < end]
+    if len(minutes) < FEWEST_MINUTES or started is None:
+        return None
+    ledger = report.ledger
+    now = CrawlMinute(
+        end, ledger.discovered, sum(ledger.settled.values()), ledger.settled[Outcome.FAILED]
+    )
+    return CrawlGrowth([*minutes, now], started)
+
+
+def _end(report: CrawlReport) -> datetime | None:
+    """When the work of a job ended; None while it runs."""
+    job = report.job
+    return None if job.status is Status.PROCESSING else report.last_commit or job.completed_at
 
 
 def _options(job: Job) -> list[tuple[str, str]]:

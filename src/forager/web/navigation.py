@@ -55,6 +55,7 @@ NAVIGATION: tuple[MenuGroup, ...] = (
         "Products",
         (
             MenuEntry("Products", "/products", "tag"),
+            MenuEntry("Items", "/items", "layers"),
             MenuEntry("Price changes", "/prices", "trend"),
             MenuEntry("Alerts", "/alerts", "bell"),
             MenuEntry("Tasks", "/tasks", "clock"),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from forager.crawl.report import CrawlPace, CrawlReport, crawl_reports, failures_of, pace_of
+from forager.crawl.minutes import ThroughputMinute, throughput
+from forager.crawl.report import CrawlReport, crawl_reports, failures_of
 from forager.documents.freshness import Freshness, content_freshness
 from forager.documents.sources import list_held_back, list_sources
 from forager.jobs.history import recent_jobs
 from forager.jobs.job import StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
+from forager.jobs.summary import summarize_jobs
 from forager.jobs.workers import Worker, list_workers
 from forager.metrics.backlog import BacklogSample, backlog_samples
 from forager.parsers.rates import degraded_domains
@@ -26,12 +27,10 @@ from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, count_letters
-from forager.web.formats import counted
+from forager.web.formats import counted, humanize_causes
 from forager.web.visit import WebVisit
 
 MINUTES = 60
-# points of a chart, for any time range
-POINTS = 60
 SHOWN_RUNNING = 8
 SHOWN_ATTENTION = 5
 SHOWN_DROPS = 5
@@ -67,16 +66,13 @@ class LastHour:
     backlog: list[BacklogSample]
     # jobs that are not finished
     active: int
-    pace: CrawlPace
+    crawled: list[ThroughputMinute]
+    # URLs of crawls per second, as their runners report it
+    rate: float
     tasks: TaskActivity
     failures: list[Failures]
     # when it was counted; None: now
     at: datetime | None
-
-    @property
-    def rate(self) -> float:
-        """URLs of crawls per second, over the last whole minute and the present one."""
-        return sum(self.pace.settled[-2:]) / (2 * self.pace.width)
 
     @property
     def task_rate(self) -> float:
@@ -186,12 +182,13 @@ async def _last(visit: WebVisit, minutes: int) -> LastHour:
     )
     # the same for all owners: tasks have none
     worked = await visit.cache.look(("task activity", minutes), of_tasks)
-    backlog, active, pace, errors = crawled.answer
+    backlog, active, minutes_crawled, rate, errors = crawled.answer
     tasks: TaskActivity = worked.answer
     return LastHour(
         backlog=backlog,
         active=active,
-        pace=pace,
+        crawled=minutes_crawled,
+        rate=rate,
         tasks=tasks,
         failures=by_kind(errors, tasks.errors),
         at=min((each.at for each in (crawled, worked) if each.at), default=None),
@@ -200,17 +197,18 @@ async def _last(visit: WebVisit, minutes: int) -> LastHour:
 
 async def _crawl_activity(
     visit: WebVisit, minutes: int
-) -> tuple[list[BacklogSample], int, CrawlPace, list[tuple[str, int]]]:
-    """The work of crawls: the backlog over time and now, URLs over time, and failures by kind."""
+) -> tuple[list[BacklogSample], int, list[ThroughputMinute], float, list[tuple[str, int]]]:
+    """The work of crawls: backlog and URLs, over time and now, and failures by kind."""
     database, owner = visit.database, visit.caller.sees_only
     counts = await visit.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
     recent = await recent_jobs(database, minutes=minutes, user_id=owner)
-    now = time.time()
+    summary = await summarize_jobs(database, user_id=owner)
     return (
         await backlog_samples(database, minutes=minutes, user_id=owner),
         active,
-        await pace_of(database, recent, since=now - minutes * 60, until=now, intervals=POINTS),
+        await throughput(database, minutes=minutes, user_id=owner),
+        summary.pages_per_second,
         await failures_of(database, recent),
     )
 
@@ -268,7 +266,7 @@ async def _refused(visit: WebVisit) -> list[Attention]:
     )
     return [
         Attention(
-            f"Generation {each.number} of {each.source_id} is {each.label}",
+            f"Generation {each.number} of {each.source_id} is {humanize_causes(each.label)}",
             f"/sources/{each.source_id}",
         )
         for each in found

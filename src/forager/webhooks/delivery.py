@@ -22,6 +22,7 @@ from uuid import UUID
 
 import orjson
 
+from forager.amounts import time_text
 from forager.backoff import backoff
 from forager.db.database import Database
 from forager.errors import error_text
@@ -39,7 +40,7 @@ from forager.settings import Settings
 from forager.webhooks import signing, store
 from forager.webhooks.chat import ChatUnavailable, check_installed, send_to_channel
 from forager.webhooks.mail import Mailer, MailUnavailable
-from forager.webhooks.posting import Posted, Poster
+from forager.webhooks.posting import PostOutcome, WebhookPoster
 from forager.webhooks.service import CONTEXT, no_such_webhook
 from forager.webhooks.webhook import TOPIC, Receiver, is_http
 
@@ -70,7 +71,7 @@ class DeliveryAttempt:
     """A message and the response of its receiver; None: its event was deleted."""
 
     message: Message
-    posted: Posted | None
+    posted: PostOutcome | None
 
     @property
     def was_taken(self) -> bool:
@@ -97,7 +98,7 @@ class Deliverer:
         self._process_id = process_id
         self._vault = Vault(settings)
         self._agent = agent_header(settings)
-        self._poster = Poster(self._agent)
+        self._poster = WebhookPoster(self._agent)
         self._busy: dict[int, asyncio.Task[int]] = {}
         self._poll_interval = POLL_INTERVAL
 
@@ -114,7 +115,7 @@ class Deliverer:
     @asynccontextmanager
     async def _resources(self) -> AsyncIterator[None]:
         self._busy = {}
-        async with Poster(self._agent) as self._poster:
+        async with WebhookPoster(self._agent) as self._poster:
             try:
                 yield
             finally:
@@ -133,7 +134,7 @@ class Deliverer:
 
     async def run_once(self) -> int:
         """Send due messages; returns how many were accepted."""
-        async with Poster(self._agent) as poster:
+        async with WebhookPoster(self._agent) as poster:
             found = await self._claim(())
             return sum(
                 await asyncio.gather(
@@ -157,7 +158,7 @@ class Deliverer:
         return [(each, by_webhook[each.id]) for each in ready if each.id in by_webhook]
 
     async def _deliver(
-        self, poster: Poster, receiver: Receiver, messages: Sequence[Message]
+        self, poster: WebhookPoster, receiver: Receiver, messages: Sequence[Message]
     ) -> int:
         """Send a few at a time until the webhook is paused; returns how many were accepted."""
         taken, is_failing = 0, receiver.failures > 0
@@ -239,7 +240,7 @@ def _per_claim(receiver: Receiver) -> int:
     return PER_CLAIM if is_http(receiver.url) else AT_ONCE
 
 
-async def send_test(database: Database, settings: Settings, webhook_id: int) -> Posted:
+async def send_test(database: Database, settings: Settings, webhook_id: int) -> PostOutcome:
     """Send a test event to a webhook, also to one that is disabled."""
     receiver = await database.run(store.select_receiver, webhook_id)
     if receiver is None:
@@ -247,22 +248,22 @@ async def send_test(database: Database, settings: Settings, webhook_id: int) -> 
     content = {
         "id": None,
         "kind": TEST_KIND,
-        "occurred_at": _shown(datetime.now(UTC)),
+        "occurred_at": time_text(datetime.now(UTC)),
         "domain": None,
         "source": None,
         "product": None,
         "data": {"webhook_id": webhook_id},
     }
-    async with Poster(agent_header(settings)) as poster:
+    async with WebhookPoster(agent_header(settings)) as poster:
         send = _sender(poster, receiver, Vault(settings), settings)
         return await send(content, "test", 1)
 
 
 # content of a message, ID of the delivery, number of the attempt
-Send = Callable[[Mapping[str, Any], str, int], Awaitable[Posted]]
+Send = Callable[[Mapping[str, Any], str, int], Awaitable[PostOutcome]]
 
 
-def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings) -> Send:
+def _sender(poster: WebhookPoster, receiver: Receiver, vault: Vault, settings: Settings) -> Send:
     """The function that sends to a receiver; raises an error while that is not possible."""
     if receiver.is_mail:
         mailer = Mailer(settings)
@@ -274,7 +275,7 @@ def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings
             secret, content, allow_private=receiver.allow_private
         )
 
-    def post(content: Mapping[str, Any], delivery: str, attempt: int) -> Awaitable[Posted]:
+    def post(content: Mapping[str, Any], delivery: str, attempt: int) -> Awaitable[PostOutcome]:
         body = orjson.dumps(content)
         headers = {
             "Forager-Event": content["kind"],
@@ -300,16 +301,12 @@ def message_content(event: EventContent) -> dict[str, Any]:
     return {
         "id": event.id,
         "kind": event.kind,
-        "occurred_at": _shown(event.occurred_at),
+        "occurred_at": time_text(event.occurred_at),
         "domain": event.domain,
         "source": event.source_id,
         "product": None if event.product_id is None else product,
         "data": event.payload,
     }
-
-
-def _shown(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> None:

@@ -20,7 +20,7 @@ from forager.extract.text import readable
 from forager.settings import Settings
 from forager.settings.engines import SMTP_STARTTLS, SMTP_TLS
 from forager.webhooks.message_text import lines_of, subject_of
-from forager.webhooks.posting import SHOWN_BYTES, Posted
+from forager.webhooks.posting import SHOWN_BYTES, PostOutcome
 from forager.webhooks.webhook import MAILTO
 
 # per step of a connection; a message takes up to a dozen steps
@@ -48,7 +48,7 @@ class Mailer:
         self._server = urlsplit(settings.smtp_url.get_secret_value())
         self._from = settings.smtp_from
 
-    async def send(self, url: str, content: Mapping[str, Any], delivery: str) -> Posted:
+    async def send(self, url: str, content: Mapping[str, Any], delivery: str) -> PostOutcome:
         """Send one event to a mailto: URL; the outcome has the reply of the server."""
         address = url.removeprefix(MAILTO)
         loop, began = asyncio.get_running_loop(), time.perf_counter()
@@ -66,8 +66,8 @@ class Mailer:
                 error.smtp_code, error.smtp_error, began, did=did, is_permanent=is_permanent
             )
         except Exception as error:  # the cause may end: the message is retried later
-            return Posted(None, _failure(error), time.perf_counter() - began)
-        return Posted(250, None, time.perf_counter() - began)
+            return PostOutcome(None, _failure(error), time.perf_counter() - began)
+        return PostOutcome(250, None, time.perf_counter() - began)
 
     def _send(self, content: Mapping[str, Any], address: str, delivery: str) -> None:
         message = _message(content)
@@ -107,9 +107,9 @@ def _failure(error: Exception) -> str:
 
 def _refused(
     code: int, text: bytes | str, began: float, *, did: str = "answered", is_permanent: bool
-) -> Posted:
+) -> PostOutcome:
     body = readable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
-    return Posted(
+    return PostOutcome(
         code,
         f"the mail server {did} {code}",
         time.perf_counter() - began,

@@ -82,7 +82,7 @@ class IssuedWebhook(Webhook):
     secret: str | None = Field(description="Null if messages are not signed, or if it is not new.")
 
     @classmethod
-    def build(cls, issued: service.Issued) -> Self:
+    def build(cls, issued: service.WebhookWithSecret) -> Self:
         return cls.of(issued.webhook, secret=issued.secret)
 
 

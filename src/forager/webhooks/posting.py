@@ -34,7 +34,7 @@ SHOWN_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class PostOutcome:
     """The outcome of a message: it is taken if the status is 2xx.
 
     `headers` and `body` are the beginning of the response, without control characters.
@@ -66,7 +66,7 @@ class Posted:
         }
 
 
-class Poster:
+class WebhookPoster:
     """Posts messages without redirects and cookies; errors are returned as outcomes."""
 
     def __init__(self, user_agent: str, limits: ResponseLimits = LIMITS) -> None:
@@ -85,20 +85,20 @@ class Poster:
 
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool
-    ) -> Posted:
+    ) -> PostOutcome:
         began = time.perf_counter()
         token = stopwatch.set(Stopwatch(began))
         try:
             posted = await self._post(url, body, headers, allow_private)
         except Exception as error:
-            posted = Posted(None, classify(error, self._limits, None).message, 0.0)
+            posted = PostOutcome(None, classify(error, self._limits, None).message, 0.0)
         finally:
             stopwatch.reset(token)
         return replace(posted, seconds=time.perf_counter() - began)
 
     async def _post(
         self, url: str, body: bytes, headers: Mapping[str, str], allow_private: bool
-    ) -> Posted:
+    ) -> PostOutcome:
         limits = self._limits
         answer = await self._session(allow_private).post(
             URL(url, encoded=True),
@@ -110,7 +110,7 @@ class Poster:
             max_headers=limits.header_count,
         )
         beginning = await _drain(answer, limits.body)
-        return Posted(
+        return PostOutcome(
             answer.status,
             _refusal(answer.status),
             0.0,

@@ -86,7 +86,7 @@ class WebhookChanges(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class WebhookWithSecret:
     """A webhook with its new secret, which is shown only once; e-mail is not signed."""
 
     webhook: Webhook
@@ -107,7 +107,7 @@ class Webhooks:
         self._database = database
         self._vault = vault
 
-    async def add(self, new: NewWebhook) -> Issued:
+    async def add(self, new: NewWebhook) -> WebhookWithSecret:
         """Add a webhook, with a new secret if none is given."""
         if is_channel(new.url):
             url, secret = await checked_channel(new.url.strip()), new.url.strip()
@@ -132,9 +132,9 @@ class Webhooks:
             if webhook_id is None:
                 raise _taken(url)
             webhook = await _existing(connection, webhook_id)
-        return Issued(webhook, secret if webhook.is_signed else None)
+        return WebhookWithSecret(webhook, secret if webhook.is_signed else None)
 
-    async def change(self, webhook_id: int, changes: WebhookChanges) -> Issued:
+    async def change(self, webhook_id: int, changes: WebhookChanges) -> WebhookWithSecret:
         """Set values; pending messages go to the new URL, signed with the new secret."""
         secret = _checked_secret(changes["secret"]) if "secret" in changes else None
         shown = (await self.get(webhook_id)).url
@@ -163,7 +163,7 @@ class Webhooks:
             elif active is False and known.is_active:
                 await store.set_active(connection, webhook_id, False, BY_HAND)
             webhook = await _existing(connection, webhook_id)
-        return Issued(webhook, secret if webhook.is_signed else None)
+        return WebhookWithSecret(webhook, secret if webhook.is_signed else None)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
         check_limit(limit)
@@ -192,7 +192,7 @@ class Webhooks:
             await store.set_active(connection, webhook_id, False, (reason or BY_HAND)[:1000])
             return await _existing(connection, webhook_id)
 
-    async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
+    async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> WebhookWithSecret:
         """Sign with a new secret from the next message on."""
         return await self.change(webhook_id, WebhookChanges(secret=secret))
 

@@ -15,6 +15,7 @@ from forager.operations.models import LARGEST_INT, Moment, PlainText
 from forager.products import models as views
 from forager.products.audit import last_audit
 from forager.products.export import (
+    SINCE,
     ExportContent,
     ProductExport,
     ProductsExportFormat,
@@ -43,10 +44,10 @@ async def export(
     ] = ProductsExportFormat.JSONL,
     content: Annotated[
         ExportContent,
-        Query(description="Products, or one row for each price change or each other offer."),
+        Query(description="Products, or their prices, other offers, items or the price index."),
     ] = ExportContent.PRODUCTS,
     since: Annotated[
-        Since, Query(description="With `history`: only changes since this time.")
+        Since, Query(description="With `history`, `changes` and `index`: since this time.")
     ] = None,
     columns: Annotated[
         PlainText | None,
@@ -54,8 +55,8 @@ async def export(
     ] = None,
 ) -> Response:
     """Export all matching products, oldest first, as CSV, JSON lines or Parquet."""
-    if since is not None and content is not ExportContent.HISTORY:
-        raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
+    if since is not None and content not in SINCE:
+        raise InvalidInput(f"`since` is for {', '.join(SINCE)}", hint="Or give `changed_since`.")
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
     asked = ProductExport(format_, wanted.filters(), content, since, named)
     asked.schema()  # unknown columns are an error before the first byte is sent

@@ -116,4 +116,4 @@ async def apply(order: DeclaredSources, services: AdminServices) -> AppliedSourc
 async def check(source_id: SourceId, services: OperatorServices) -> CheckReport:
     """Extract the published pages again from the archive, to find content that was lost."""
     source = await services.get_source(source_id)
-    return CheckReport.of(await services.check_source(source.id))
+    return CheckReport.of(await services.check_source(source))

@@ -16,7 +16,7 @@ from uuid import UUID
 from psycopg.sql import SQL, Identifier
 
 from forager.archive.retention import SegmentRow
-from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
+from forager.archive.segment import ArchiveRef, SegmentGrowth, parse_segment_name
 from forager.db.database import Connection
 from forager.db.rows import Made, RowArrays, Rows, Tuples, Values
 
@@ -63,7 +63,7 @@ async def register_segment(
     )
 
 
-async def grow_segments(connection: Connection, growths: Sequence[Growth]) -> None:
+async def grow_segments(connection: Connection, growths: Sequence[SegmentGrowth]) -> None:
     """Record the new length of segments; part of the commit that refers to the new records."""
     await connection.execute(
         f"""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forager.amounts import counted
 from forager.cli.crawls.crawl_flags import GivenOptions
 from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from forager.crawl.foreground import Foreground
     from forager.crawl.options import CrawlOptions
     from forager.crawl.report import CrawlReport
+    from forager.documents.generation import Generation
     from forager.jobs.job import Job
     from forager.jobs.queue import Queue
     from forager.settings import Settings
@@ -208,6 +210,22 @@ async def _resume(services: CommandServices, text: str, *, embeds: bool) -> int:
     return await _watch(services, job_id, embeds=embeds)
 
 
+async def _show_losses(services: CommandServices, generation: Generation) -> None:
+    """Compare some published pages with their responses."""
+    from forager.archive.options import archive_options
+    from forager.documents.checks import read_sample
+
+    if not generation.is_complete or generation.is_held_back:
+        return
+    storage = archive_options(services.settings).open()
+    pages = await read_sample(services.database, storage, generation.source_id)
+    if not pages.words.total():
+        return
+    say(f"{counted(pages.read, 'page')} compared with what they show: {pages.summary}")
+    for _, page in pages.worst["lost_text"][:3]:
+        say(f"  lost: {page}", "yellow")
+
+
 async def _watch(services: CommandServices, job_id: UUID, *, embeds: bool) -> int:
     from forager.cli.crawls.crawl_progress import ProgressDisplay
     from forager.crawl.foreground import Foreground
@@ -227,6 +245,8 @@ async def _watch(services: CommandServices, job_id: UUID, *, embeds: bool) -> in
             at_once = True
             report = await _final_report(services, job_id)
     show_summary(report, as_json=services.as_json, interrupted=at_once)
+    if not services.as_json and not at_once and report.generation is not None:
+        await _show_losses(services, report.generation)
     return INTERRUPTED if at_once else _exit_code(report)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from forager.cli.output import console, counted, duration, say, show_json
+from forager.amounts import duration_text
+from forager.cli.output import console, counted, say, show_json
 from forager.errors import ErrorKind
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _line(report: CrawlReport) -> str:
         f"{ledger.pending} pending",
     ]
     if report.seconds_left:
-        parts.append(f"about {duration(report.seconds_left)} left")
+        parts.append(f"about {duration_text(report.seconds_left)} left")
     return " · ".join(parts)
 
 
@@ -167,7 +168,7 @@ def show_summary(report: CrawlReport, *, as_json: bool, interrupted: bool = Fals
     job, why = report.job, report.reason
     say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
     rate = f"{report.pages_per_second:.1f} pages/s"
-    say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
+    say(f"job {job.id} · source {job.source_id} · {duration_text(report.seconds)} · {rate}")
     show_ledger(report.ledger.summary())
     if report.generation is not None and report.generation.is_complete:
         _show_changes(report.generation)

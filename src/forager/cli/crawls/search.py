@@ -28,21 +28,21 @@ REINDEX = "reindex"
 WORDS = "words"
 
 
-class What(StrEnum):
+class IndexName(StrEnum):
     SECTIONS = "sections"
     PRODUCTS = "products"
 
 
 def _show_reindexed(done: list[Reindexed]) -> None:
     for each in done:
-        rows = "document" if each.kind == What.SECTIONS else "product"
+        rows = "document" if each.kind == IndexName.SECTIONS else "product"
         again = ", resumed from an earlier run" if each.resumed else ""
         note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
 
 
 @answers(_show_reindexed)
 async def reindex(
-    services: CommandServices, only: What | None = option("Rebuild only this index.")
+    services: CommandServices, only: IndexName | None = option("Rebuild only this index.")
 ) -> object:
     """Rebuild the indexes of the search engine from PostgreSQL.
 
@@ -205,7 +205,10 @@ async def read(
     ),
     links: LinkStyle = option("Links to pages of the same host.", default=LinkStyle.ABSOLUTE),
 ) -> object:
-    """Print the published markdown of a page, or of one of its sections."""
+    """Print the published markdown of a page, or of one of its sections.
+
+    A URL with an anchor prints the section with that anchor.
+    """
     return await operations.read(
         services.context, url, source=source, generation=generation, section=section, links=links
     )

@@ -18,9 +18,9 @@ from forager.cli.reports import reports
 from forager.cli.running import CommandServices, answers, confirm
 from forager.crawl.declared import (
     AddressProblem,
-    Applied,
+    AppliedSource,
     DeclaredSource,
-    Planned,
+    PlannedSource,
     SourceAction,
     apply_plan,
     check_addresses,
@@ -81,7 +81,7 @@ ENDED_COLUMNS: Columns = {
 SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
 
 
-def _show_applied(applied: list[Applied] | list[EndedCrawl] | list[AddressProblem]) -> None:
+def _show_applied(applied: list[AppliedSource] | list[EndedCrawl] | list[AddressProblem]) -> None:
     ended = [each for each in applied if isinstance(each, EndedCrawl)]
     if ended:
         show_rows(ENDED_COLUMNS, ended)
@@ -90,17 +90,17 @@ def _show_applied(applied: list[Applied] | list[EndedCrawl] | list[AddressProble
     for each in applied:
         if isinstance(each, AddressProblem):
             say(f"{each.source_id}: {each.problem}", "red")
-        if isinstance(each, Applied):
+        if isinstance(each, AppliedSource):
             earlier = " (in progress with earlier options; apply again when it has ended)"
             say(f"{each.source_id}: job {each.job_id}{'' if each.job_is_new else earlier}")
-    if any(isinstance(each, Applied) for each in applied):
+    if any(isinstance(each, AppliedSource) for each in applied):
         note(WORKER_NEEDED)
     return None
 
 
-def _succeeded(applied: list[Applied] | list[EndedCrawl] | list[AddressProblem]) -> bool:
+def _succeeded(applied: list[AppliedSource] | list[EndedCrawl] | list[AddressProblem]) -> bool:
     return all(
-        isinstance(each, Applied)
+        isinstance(each, AppliedSource)
         or (isinstance(each, EndedCrawl) and each.result is CrawlResult.PUBLISHED)
         for each in applied
     )
@@ -138,7 +138,7 @@ async def apply(
     todo = sum(each.action is not SourceAction.KEEP for each in planned)
     if dry_run:
         return await check_addresses(services.database, services.settings, planned)
-    applied: list[Applied] = []
+    applied: list[AppliedSource] = []
     if todo:
         confirm(f"Apply to {counted(todo, 'source')}?", yes=yes)
         applied = await apply_plan(services.database, services.settings, planned)
@@ -146,7 +146,7 @@ async def apply(
 
 
 async def _wait(
-    services: CommandServices, planned: Sequence[Planned], applied: Sequence[Applied]
+    services: CommandServices, planned: Sequence[PlannedSource], applied: Sequence[AppliedSource]
 ) -> list[EndedCrawl]:
     """Wait for the new crawls, and for those that were in progress already."""
     started = {each.source_id: each.job_id for each in applied}
@@ -175,7 +175,7 @@ def _default_file() -> Path:
     return found
 
 
-def _show(planned: Sequence[Planned]) -> None:
+def _show(planned: Sequence[PlannedSource]) -> None:
     for each in planned:
         say(f"{SIGNS[each.action]} {each.declared.source_id} ({each.action})", "bold")
         for change in each.changes:

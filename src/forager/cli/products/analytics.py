@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forager.analytics.operations import AnalyticsAnswer, analytics
-from forager.analytics.sync import Synced
+from forager.analytics.sync import SyncResult
 from forager.analytics.sync import sync as sync_lake
 from forager.cli.operations import commands_of
 from forager.cli.output import counted, note, show_table
@@ -30,7 +30,7 @@ def _show(found: AnalyticsAnswer) -> None:
         note(f"As of {found.complete_until:%Y-%m-%d %H:%M} UTC, the last `forager analytics sync`.")
 
 
-def _show_synced(done: Synced) -> None:
+def _show_synced(done: SyncResult) -> None:
     for name, rows in done.rows.items():
         note(f"{name}: {counted(rows, 'new row')}")
     if done.loaded is not None:

@@ -33,6 +33,7 @@ from forager.index.engine import open_engine
 from forager.operations.models import Paging
 from forager.products.audit import audit_catalog, last_audit
 from forager.products.export import (
+    SINCE,
     ExportContent,
     ProductExport,
     ProductsExportFormat,
@@ -123,12 +124,20 @@ async def export(
         "Output format.", "--format", "-f", default=ProductsExportFormat.JSONL
     ),
     output: Output = STDOUT,
-    prices: bool = switch("Write one row per price change instead.", "--history"),
-    offers: bool = switch("Write one row per matching offer of another shop instead.", "--offers"),
+    content: ExportContent = option(
+        "Products, or one row for each price (`history`), product whose price changed (`changes`),"
+        " offer of another shop, item, or category and day (`index`).",
+        default=ExportContent.PRODUCTS,
+    ),
+    prices: bool = switch("The same as --content history.", "--history"),
+    offers: bool = switch("The same as --content offers.", "--offers"),
     columns: str | None = option(
         "Columns to write.", metavar="NAME,…|all", show_default="those of `products list`"
     ),
-    since: str | None = option("With --history: only changes since this time.", metavar="WHEN"),
+    since: str | None = option(
+        "Since this time: all of the `history` by default, `changes` of 7 days, `index` of 90.",
+        metavar="WHEN",
+    ),
     *,
     wanted: Annotated[Filters, _filters(ProductQuery.filters)],
     delete: bool = switch(
@@ -138,19 +147,21 @@ async def export(
     yes: Yes = False,
 ) -> None:
     """Write products to a file, which appears once it is complete: CSV, JSON lines, Parquet."""
-    if since is not None and not prices:
-        raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
-    if prices and offers:
-        raise InvalidInput("a file has price changes or offers", hint="Give one of both options.")
+    asked = {ExportContent.HISTORY: prices, ExportContent.OFFERS: offers}
+    contents = {content, *(each for each, is_asked in asked.items() if is_asked)}
+    contents -= {ExportContent.PRODUCTS}
+    if len(contents) > 1:
+        raise InvalidInput("a file has one kind of content", hint="Give one of these options.")
+    content = next(iter(contents), ExportContent.PRODUCTS)
+    if since is not None and content not in SINCE:
+        raise InvalidInput(f"--since is for {', '.join(SINCE)}", hint="Or give --changed-since.")
     if format_ is ProductsExportFormat.PARQUET:
         refuse_terminal(output, "a parquet file")
     if delete:
-        _check_deletion(wanted, output, others=prices or offers or columns is not None)
+        _check_deletion(wanted, output, others=bool(contents) or columns is not None)
         confirm("Delete the products from the database once they are exported?", yes=yes)
         columns = "all"
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
-    content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
-    content = ExportContent.OFFERS if offers else content
     order = ProductExport(format_, wanted, content, moment(since), named)
     total = await export_size(services.database, order)
     exported: list[int] = []

@@ -8,7 +8,7 @@ import time
 from forager.clock import wait_for_event
 from forager.db.database import Database
 from forager.errors import ForagerError
-from forager.processes.control import Assignment, Order, Stop, StopCause
+from forager.processes.control import Assignment, Command, Stop, StopCause
 from forager.processes.identity import process_name
 from forager.processes.lease_monitor import LeaseMonitor, join_supervisor
 from forager.processes.signals import time_to_finish
@@ -101,8 +101,8 @@ async def _serve(settings: Settings, lease_monitor: LeaseMonitor) -> None:
 
     server = ServerPart(settings)
 
-    def deliver(order: Order) -> None:
-        if isinstance(order, Stop):
+    def deliver(command: Command) -> None:
+        if isinstance(command, Stop):
             server.stop()
 
     lease_monitor.attach(deliver)

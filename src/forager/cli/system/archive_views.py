@@ -6,11 +6,10 @@ import base64
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forager.amounts import size_text
-from forager.cli.output import Columns, clean, counted, duration, note, say, show_facts, write
+from forager.cli.output import Columns, age_text, clean, counted, note, say, show_facts, write
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ SEGMENT_COLUMNS: Columns = {
     "size>": lambda row: size_text(row.bytes),
     "records>": "records",
     "references>": "references",
-    "age": lambda row: duration(max(0.0, (datetime.now(UTC) - row.written_at).total_seconds())),
+    "age": lambda row: age_text(row.written_at),
     "state": _state,
     "job": "job_id",
 }

@@ -19,7 +19,7 @@ from forager.cli.steps import Steps
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.backup import Copied, Progress
+    from forager.backup import BackupContents, Progress
 
 
 app = typer.Typer(help="Database schema, backups and the embedded server.", no_args_is_help=True)
@@ -170,7 +170,7 @@ def _progress() -> Iterator[Progress]:
         yield lambda step, files: steps.show(files, what=step)
 
 
-def _show(copied: Copied, folder: Path, done: str, as_json: bool) -> None:
+def _show(copied: BackupContents, folder: Path, done: str, as_json: bool) -> None:
     if as_json:
         output.show_json({"folder": folder.absolute(), **output.plain(copied)})
         return

@@ -9,7 +9,7 @@ import typer
 
 from forager.archive.local import whole_file
 from forager.cli.options import option, switch
-from forager.errors import ForagerError
+from forager.errors import InvalidInput, error_text
 
 NAME = "forager"
 FILE = "SKILL.md"
@@ -33,11 +33,11 @@ def install(
     root = folder or (Path() if project else Path.home()) / ".claude" / "skills"
     target = root.expanduser() / NAME / FILE
     text = _text().encode()
-    is_same = target.exists() and target.read_bytes() == text
     try:
+        is_same = target.is_file() and target.read_bytes() == text
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ForagerError(f"{target.parent} cannot be made: {error.strerror}") from None
+        raise InvalidInput(f"{target} cannot be written: {error_text(error)}") from None
     with whole_file(target, overwrite=force or is_same) as file:
         file.write(text)
     typer.echo(f"Installed {target}")

@@ -14,7 +14,7 @@ from forager.cli.output import note, write
 from forager.cli.running import run_until_stopped
 from forager.cli.system.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
-from forager.mcp.transports import McpClient, client_config
+from forager.mcp.clients import McpClient, client_config
 
 if TYPE_CHECKING:
     from forager.settings import Settings

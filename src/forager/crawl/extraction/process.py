@@ -29,7 +29,7 @@ from forager.extract.content.repeated import Block, RepeatedBlocks, blocks_of
 from forager.extract.document import ExtractedPage, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
-from forager.extract.languages import primary
+from forager.extract.languages import primary_language
 from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
 from forager.extract.urls import MAX_URL_LENGTH, NormalizedUrl, Refusal, normalize
@@ -55,7 +55,7 @@ class Extractor:
         self._scope = CrawlScope([NormalizedUrl(seed) for seed in seeds], ScopeMode(scope))
         self._agent = agent
         self._documents = documents
-        self._language = language and primary(language)
+        self._language = language and primary_language(language)
         self.products = products
         self._repeated: RepeatedBlocks | None = None
         self._digest = ""
@@ -116,7 +116,9 @@ class Extractor:
         translations: set[NormalizedUrl] = set()
         if self._language is not None:
             # a page may be given for several regions, and for all others
-            same = {url for url, tag in facts.translations if primary(tag) == self._language}
+            same = {
+                url for url, tag in facts.translations if primary_language(tag) == self._language
+            }
             translations = {url for url, _ in facts.translations} - same
         routes = [(url, False) for each in more if (url := _route(each)) is not None]
         for given, unfollowed in (*facts.outlinks.links, *routes):

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
-from forager.extract.languages import language_of_url, primary
+from forager.extract.languages import language_of_url, primary_language
 from forager.extract.urls import NormalizedUrl
 from forager.extract.wildcard import Pattern, path_and_query
 
@@ -85,7 +85,7 @@ class CrawlScope:
         self._include = [Pattern.compile(text) for text in include]
         self._exclude = [Pattern.compile(text) for text in exclude]
         self._max_depth = max_depth
-        self.language = language and primary(language)
+        self.language = language and primary_language(language)
         # a site that names languages in its URLs may name any
         self._names_languages = any(language_of_url(seed, doubtful=True) for seed in seeds)
         self._seeds: set[str] = set()

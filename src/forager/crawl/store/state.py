@@ -54,7 +54,8 @@ async def select_states(
         """
         SELECT s.job_id, s.discovered, s.fetched, s.unchanged, s.duplicate, s.failed, s.excluded,
                s.total_pending, s.current_depth, s.reasons, s.bytes_fetched, s.seconds, s.next_seq,
-               s.checkpoint, s.waits_for, s.pace, s.updated_at,
+               s.checkpoint, s.waits_for, s.pace, s.updated_at, s.memory_mb,
+               coalesce(s.log_lines, '[]') AS log_lines,
                extract(epoch FROM s.waits_until - now())::float8 AS waits_in,
                extract(epoch FROM j.run_after - now())::float8 AS starts_in,
                coalesce(s.reported_at > now() - interval '15 seconds', false) AS is_reported
@@ -196,7 +197,7 @@ async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[
 
 _REPORTS = RowArrays(
     "r", job_id="uuid", lease="bigint", reason="text", seconds="float8", pace="float8",
-    elapsed="float8",
+    elapsed="float8", memory_mb="int", lines="text",
 )  # fmt: skip
 
 
@@ -219,6 +220,8 @@ async def update_activity(connection: Connection, reports: Sequence[ActivityRepo
                waits_until = now() + r.seconds * interval '1 second',
                pace = r.pace,
                seconds = greatest(s.seconds, r.elapsed),
+               memory_mb = coalesce(r.memory_mb, s.memory_mb),
+               log_lines = coalesce(r.lines::jsonb, s.log_lines),
                reported_at = now()
           FROM {_REPORTS}
           JOIN crawl_jobs j ON j.id = r.job_id AND j.lease = r.lease

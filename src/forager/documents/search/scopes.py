@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forager.db.database import Connection
-from forager.db.text_search import CONFIGURATIONS, primary
+from forager.db.text_search import CONFIGURATIONS
 from forager.documents.search import store
 from forager.documents.search.score import WeightedTerms, rarity
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import MatchMode, Query, TermKind, TsQuery, build, distance
 from forager.documents.versions import base_name, version_key, version_of
+from forager.extract.languages import primary_language
 
 _LANGUAGES = {config: language for language, config in CONFIGURATIONS.items()}
 _NAME_PARTS = re.compile(r"[^a-z0-9+]+")
@@ -80,7 +81,7 @@ class RankedGenerations:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTerms:
     """The terms of a query that name a source or a version, by generation."""
 
     terms: Mapping[int, frozenset[str]]
@@ -94,7 +95,7 @@ async def scopes_of(
     generations: Sequence[SearchedGeneration],
     reading: MatchMode,
     prefers: str | None = None,
-    named: Named | None = None,
+    named: NamedTerms | None = None,
 ) -> list[RankedGenerations]:
     """The query under each configuration in which it has searchable words."""
     groups: dict[tuple[str, frozenset[str]], list[SearchedGeneration]] = {}
@@ -160,7 +161,7 @@ def _terms(
         parts=[term.parts for term in query.terms],
         rarity=[rarity(count, total) for count in found],
         typed=query.typed,
-        language=primary(prefers) if prefers else _LANGUAGES.get(config, ""),
+        language=primary_language(prefers) if prefers else _LANGUAGES.get(config, ""),
         source_language=_LANGUAGES.get(config, ""),
     )
 
@@ -216,10 +217,10 @@ def _fit(
 
 async def names_in(
     connection: Connection, query: Query, generations: Sequence[SearchedGeneration]
-) -> Named:
+) -> NamedTerms:
     """The terms of a query that name one of several sources, or one of its versions."""
     if len(generations) < 2 or len(query.alternatives) != 1:
-        return Named({})
+        return NamedTerms({})
     typed = [
         term.text.lower()
         for term in query.terms
@@ -239,7 +240,7 @@ async def names_in(
             matching |= {text for text in typed if is_version(text, version)}
         if matching:
             found[generation.id] = frozenset(matching)
-    return Named(found, corrected)
+    return NamedTerms(found, corrected)
 
 
 def is_version(text: str, version: str) -> bool:
@@ -291,7 +292,7 @@ def _versions(source: str, generations: Sequence[SearchedGeneration]) -> list[Se
 
 
 def _version_factor(
-    source: str, generations: Sequence[SearchedGeneration], named: Named | None
+    source: str, generations: Sequence[SearchedGeneration], named: NamedTerms | None
 ) -> float:
     """Less than 1 for versions that are not the newest, or not those that the query names."""
     versions = _versions(source, generations)
@@ -304,7 +305,7 @@ def _version_factor(
     return 1.0 if source in (asked or [newest]) else OTHER_VERSION
 
 
-def _names_version(generation: SearchedGeneration, named: Named) -> bool:
+def _names_version(generation: SearchedGeneration, named: NamedTerms) -> bool:
     version = version_of(generation.source_id)
     names = named.terms.get(generation.id, ())
     return version is not None and any(is_version(text, version) for text in names)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 
-from forager.db.text_search import primary
 from forager.documents.names import path_words
 from forager.documents.search.tsquery import EMPTY, TsQuery
+from forager.extract.languages import primary_language
 
 _WORDS = re.compile(r"\w+")
 # separators in titles: "tempfile — Generate files · Python documentation"
@@ -25,8 +25,8 @@ _MIN_SHARE = 0.2
 _ARGUMENTS = re.compile(r"(?<=\w)[(\[].*", re.DOTALL)
 # pages that mention everything: what changed in a version, and explanations of single words
 _CHANGES = re.compile(
-    r"\d{4}-\d\d-\d\d|\b(?:release|version)s? v?\d|\bv?\d+\.\d+\.\d|change ?log|release notes"
-    r"|what.s new|\bhistory of changes|\b(?:old)?news\b",
+    r"\d{4}-\d\d-\d\d|\b(?:release|version)s? ?v?\d|\bv?\d+\.\d+\.\d|change ?log|release notes"
+    r"|what.s new|\bhistory of changes|\b(?:old)?news\b|\bannouncement$|\brel ?notes\b",
     re.IGNORECASE,
 )
 # pages that list what others explain: "Index", "Concept Index", "Table of Contents"
@@ -36,6 +36,10 @@ _INDEX = re.compile(
     re.IGNORECASE,
 )
 _GLOSSARY = re.compile(r"\bgloss(?:ary|aire|ar|ario)\b|用語|용어", re.IGNORECASE)
+_ENDINGS = ("ings", "ying", "ing", "ies", "ied", "es", "ed", "s", "e", "y")
+# the last letter of "run" in "running"; not of "add" in "adding", and "settings" are not "set"
+_DOUBLED = re.compile(r"([bgmnpr])\1$")
+_AFTER_DOUBLED = ("ing", "ed")
 # PostgreSQL's rank of one word in a heading; nothing else reaches it
 IN_HEADING = 0.6
 # lexemes of a section of ordinary length
@@ -179,7 +183,7 @@ def score(candidates: Sequence[Candidate], terms: WeightedTerms, weights: Weight
     pages: dict[int, list[Candidate]] = {}
     name_pages(candidates)
     for candidate in candidates:
-        language = primary(candidate.place.language) or terms.source_language
+        language = primary_language(candidate.place.language) or terms.source_language
         candidate.is_preferred = language == terms.language
         candidate.score = _score(candidate, terms, weights)
         pages.setdefault(candidate.document_id, []).append(candidate)
@@ -247,21 +251,23 @@ def _factor(candidate: Candidate, weights: Weights) -> float:
 
 def tells_changes(candidate: Candidate) -> bool:
     """Whether a section or its page tells what changed in a version."""
-    names = (candidate.place.heading, candidate.page_name)
+    names = (candidate.place.heading, candidate.page_name, path_words(candidate.place.url))
     return any(_CHANGES.search(name) for name in names)
 
 
 @lru_cache(maxsize=8192)
 def _stems(text: str) -> tuple[str, ...]:
     """The words of a text without the endings of English; only to compare them with others."""
-    return tuple(_stem(word) for word in _WORDS.findall(text.lower()) if len(word) > 1)
+    return tuple(stem(word) for word in _WORDS.findall(text.lower()) if len(word) > 1)
 
 
 @lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
-    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
+def stem(word: str) -> str:
+    """A word in lower case without its ending, so that "copy" is "copied" and "run" "running"."""
+    for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
+            rest = word[: -len(ending)]
+            return rest[:-1] if _DOUBLED.search(rest) and ending in _AFTER_DOUBLED else rest
     return word
 
 

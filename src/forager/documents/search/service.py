@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
-from forager.db.text_search import primary
 from forager.documents.generation import Generation
 from forager.documents.publication import no_such_generation, no_such_source, publish_hint
 from forager.documents.search import store
@@ -22,7 +21,7 @@ from forager.documents.search.hit import (
 from forager.documents.search.ranking import MOST, SOME, rank, rank_with_engine
 from forager.documents.search.rerank import rerank
 from forager.documents.search.scopes import (
-    Named,
+    NamedTerms,
     RankedGenerations,
     names_in,
     scopes_of,
@@ -42,6 +41,7 @@ from forager.documents.search.tsquery import MatchMode, Query, parse_query, sugg
 from forager.documents.store import generations
 from forager.documents.versions import select_versions
 from forager.errors import InvalidInput
+from forager.extract.languages import primary_language
 from forager.extract.text import storable
 from forager.index.engine import IndexView, SearchEngine, answer
 from forager.index.kind import SECTIONS, IndexMissing
@@ -177,7 +177,7 @@ class Finder:
         self._request = request
         self._generations = generations
         self._view = view
-        self._named = Named({})
+        self._named = NamedTerms({})
 
     async def find(self, query: Query) -> _Found:
         self._named = await names_in(self._connection, query, self._generations)
@@ -274,7 +274,7 @@ def _checked(request: SearchRequest) -> SearchRequest:
     return replace(
         request,
         query=storable(request.query),
-        language=None if request.language is None else primary(storable(request.language)),
+        language=None if request.language is None else primary_language(storable(request.language)),
         source=None if request.source is None else storable(request.source),
         version=None if request.version is None else storable(request.version),
         path=f"/{path.lstrip('/')}" if path.strip("/") else None,

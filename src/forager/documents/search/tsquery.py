@@ -10,6 +10,7 @@ from itertools import combinations, islice
 from unicodedata import normalize
 
 from forager.db.database import Connection
+from forager.db.text_search import quoted
 from forager.documents.names import DEFINES, bigrams, canonical_name
 from forager.documents.store import words
 from forager.extract.identifiers import identifier_lexemes
@@ -213,10 +214,6 @@ def _either(parts: Iterable[str]) -> str:
 
 def lexemes_of(query: str) -> list[str]:
     return [re.sub(r"''|\\(.)", lambda m: m[1] or "'", x) for x in _LEXEME.findall(query)]
-
-
-def quoted(lexeme: str) -> str:
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 # longer queries are cut, with a note

@@ -13,9 +13,10 @@ from psycopg.rows import dict_row
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples, Values
-from forager.db.text_search import primary, readable_words
+from forager.db.text_search import readable_words
 from forager.documents.names import NewSection
 from forager.documents.page import NewPage, indexed_document
+from forager.extract.languages import primary_language
 from forager.index.store import enqueue_changes
 
 # sections whose words are counted
@@ -179,7 +180,7 @@ def kind_lexeme(kind: str) -> str:
 
 def language_lexeme(language: str) -> str:
     """The mark of a language, by its primary subtag: `en` for `en-US`."""
-    return f"{MARK}language:{primary(language)}"
+    return f"{MARK}language:{primary_language(language)}"
 
 
 async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> dict[int, int]:

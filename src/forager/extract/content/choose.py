@@ -24,7 +24,7 @@ _FEW_WORDS = 25  # characters of text without a tag in it
 _SENTENCE = 60
 
 
-class Main(NamedTuple):
+class MainContent(NamedTuple):
     """The token range of the main element, and the rule that chose it."""
 
     start: int
@@ -72,13 +72,13 @@ class _Text:
 
 def _leave_out(tokens: Tokens, lengths: list[int]) -> None:
     done = -1  # the end of the last dropped element
-    for index in tokens.judged:
+    for index in tokens.marked:
         if index > done and is_dropped(tokens, index):
             done = tokens.closing[index]
             lengths[index + 1 : done + 1] = [0] * (done - index)
 
 
-def choose_main(tokens: Tokens) -> Main:
+def choose_main(tokens: Tokens) -> MainContent:
     """The most precisely named element with enough of the page, or else the densest one.
 
     Where each of them would lose most of the text, class names are ignored.
@@ -104,7 +104,8 @@ def _by_precision(text: _Text) -> Iterator[tuple[int, str]]:
         if found and (start := _pick(text, found, share * whole)) is not None:
             if start not in found or _is_one_of_several(text, candidates, start):
                 start = _widened(text.tokens, candidates, start)
-            yield start, name
+            if not _is_part_of_manual(text, start, several=start not in found):
+                yield start, name
     yield _densest(text, whole), "density"
 
 
@@ -124,12 +125,12 @@ def _prose_by_standard(tokens: Tokens) -> int:
     return prose
 
 
-def _main(tokens: Tokens, start: int, rule: str, fallbacks: int) -> Main:
+def _main(tokens: Tokens, start: int, rule: str, fallbacks: int) -> MainContent:
     end = tokens.closing[start]
     tokens.extent = end - start + 1
     inside = any(start <= index <= end for index in tokens.titles)
     before = [index for index in tokens.titles if index < start]
-    return Main(start, end, rule, before[-1] if before and not inside else None, fallbacks)
+    return MainContent(start, end, rule, before[-1] if before and not inside else None, fallbacks)
 
 
 def _candidates(tokens: Tokens) -> dict[int, list[int]]:
@@ -165,6 +166,16 @@ def _is_one_of_several(text: _Text, candidates: dict[int, list[int]], start: int
         return False
     own = text.prose(start, end)
     return own < _LARGEST * (own + text.prose(around, start) + text.prose(end, outer_end))
+
+
+def _is_part_of_manual(text: _Text, start: int, *, several: bool) -> bool:
+    """Whether reference pages are some chapters of a manual on one page, which has more prose."""
+    tokens = text.tokens
+    is_page = "refentry" in tokens.tags[start].attributes.get("class", "").split()
+    if not (several or is_page) or not _holds_heading(tokens, 0, start):
+        return False
+    own = text.prose(start, tokens.closing[start])
+    return own < _LARGEST * text.prose()
 
 
 def _holds_heading(tokens: Tokens, start: int, end: int) -> bool:

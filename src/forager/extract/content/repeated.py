@@ -207,7 +207,7 @@ def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
             shape = tag.shape if tag.shape is Shape.VOID else Shape.SPECIAL
             tokens.tags[index] = replace(tag, verdict=ElementVerdict.REPEATED, shape=shape)
     if found:
-        tokens.judged = sorted({*tokens.judged, *found})
+        tokens.marked = sorted({*tokens.marked, *found})
     if HEADING_END in repeated.blocks:
         _mark_heading_ends(tokens, repeated.blocks[HEADING_END])
     return found

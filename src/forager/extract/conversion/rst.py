@@ -9,6 +9,7 @@ from typing import Any
 from docutils import nodes
 from docutils.core import publish_parts
 from docutils.parsers.rst import Directive, directives, roles
+from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
 from forager.extract.text import name_set
 
@@ -44,9 +45,23 @@ _EMPTY = frozenset({"toctree", "index", "automodule", "autoclass", "autofunction
 def rst_to_html(text: str) -> str:
     """The text as an HTML page. Directives and roles that are not known leave their content."""
     _register()
-    parts = publish_parts(text, writer="html5", settings_overrides=_SETTINGS)
+    parts = publish_parts(text, writer=_Writer(), settings_overrides=_SETTINGS)
     html: str = parts["html_body"]
     return html
+
+
+class _Translator(HTMLTranslator):
+    def visit_image(self, node: nodes.image) -> None:
+        # both would read the file that the image names, which may be any file of this machine
+        node.attributes.pop("loading", None)
+        node.attributes.pop("scale", None)
+        super().visit_image(node)
+
+
+class _Writer(Writer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.translator_class = _Translator
 
 
 class _Code(Directive):

@@ -5,15 +5,16 @@ Only the cells of a table recurse, and they contain no table, so no page is nest
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from forager.extract.content.boilerplate import ElementVerdict, is_boilerplate_phrase
 from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.blocks import Container, HeadedText
 from forager.extract.markdown.definitions import DefinitionOwner, Definitions
-from forager.extract.markdown.escape import code_span, code_text, fence, markdown_of
+from forager.extract.markdown.escape import code_span, code_text, escape_text, fence, markdown_of
 from forager.extract.markdown.formulas import formula_of
-from forager.extract.markdown.headings import visible
+from forager.extract.markdown.headings import HeadingText, visible
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
 from forager.extract.markdown.tags import (
     PLAIN,
@@ -24,6 +25,7 @@ from forager.extract.markdown.tags import (
     is_quotation,
     language_of,
     traits_of,
+    unescape,
 )
 from forager.extract.text import collapse, name_set
 
@@ -40,6 +42,8 @@ class Converter(Definitions):
         """Convert the tokens between two tags."""
         tokens, ends = self._tokens, self._ends
         texts, tags, parts, blocks = tokens.texts, tokens.tags, self._parts, self.blocks
+        if (outer := tags[start]).name == "div" and traits_of("div", outer.attributes).nested:
+            self._anchor = outer.attributes.get("id")
         index = start + 1
         while index < end:
             if text := texts[index]:
@@ -94,8 +98,8 @@ class Converter(Definitions):
             return following
         if (traits.code or traits.math) and (following := self._verbatim(index, tag, traits)):
             return following
-        if traits.owner:
-            self._owners.append(DefinitionOwner(index, end))
+        if traits.owner or traits.nested:
+            self._open_owner(index, traits)
         if traits.section and attributes.get("id"):
             self._anchor = attributes["id"]
         if traits.language is not None:
@@ -103,6 +107,15 @@ class Converter(Definitions):
         if traits.admonition and (end - index) * 2 < self._tokens.extent:
             self._open_container(index, Container("> ", "> ", quote=True))
         return index + 1
+
+    def _open_owner(self, index: int, traits: Traits) -> None:
+        self._leave_owners(index)
+        owner = DefinitionOwner(index, self._tokens.closing[index], nests=traits.nested)
+        self._owners.append(owner)
+
+    def _leave_owners(self, index: int) -> None:
+        while self._owners and self._owners[-1].end < index:
+            self._owners.pop()
 
     def _open_container(self, index: int, container: Container) -> None:
         self.blocks.open(container)
@@ -250,6 +263,10 @@ class Converter(Definitions):
         heading = self._read_heading(index, end)
         anchor = tag.attributes.get("id") or heading.anchor or self._anchor or heading.around
         self._anchor = None
+        if name := self._reference_name(index, heading):
+            self.dropped.append(heading.text)
+            self._end_heading(HeadedText(level, name, escape_text(name), anchor, start=index))
+            return end + 1
         self._in_heading, self._skipped = True, heading.skipped
 
         def close() -> None:
@@ -267,19 +284,42 @@ class Converter(Definitions):
 
         0 for a label in an article: an `h3` "Types" below the `h4` that is the title of it.
         """
+        self._leave_owners(index)
         owners = self._owners
-        while owners and owners[-1].end < index:
-            owners.pop()
-        if not owners or level == 1:
+        if not owners:
             return level
         owner = owners[-1]
+        if owner.nests:
+            return self._nested_level(owner, level)
+        if level == 1:
+            return level
         if owner.defines:
             return max(level, min(6, owner.level + 1))
         if not owner.level:
             owner.level = level if index - owner.start <= _NEAR_START else 1
         return level if level >= owner.level else 0
 
+    def _nested_level(self, owner: DefinitionOwner, level: int) -> int:
+        """The level of a heading in a part of a manual: below the title of the part around it."""
+        if not owner.level:
+            around = next((each.level for each in reversed(self._owners[:-1]) if each.level), 0)
+            owner.level = min(6, max(level, around + 1))
+            owner.shift = owner.level - level
+        return min(6, level + owner.shift)
 
+    def _reference_name(self, index: int, heading: HeadingText) -> str:
+        """The name of a reference page whose title is "Name", and which the line below it names."""
+        owners = self._owners
+        if heading.text != "Name" or not owners or not owners[-1].nests:
+            return ""
+        tokens = self._tokens
+        end = tokens.closing[index]
+        line = collapse(unescape("".join(tokens.texts[end + 1 : end + _NEAR_START])))
+        found = _NAME_LINE.match(line)
+        return found[1] if found else ""
+
+
+_NAME_LINE = re.compile(r"([^\s,\u2014\u2013]{1,100})(?:, [^\s,]+)* [\u2014\u2013-] \S")
 _NOT_IN_CODE = name_set("pre h1 h2 h3 h4 h5 h6 ul ol dl img form")
 _MAX_LINES = 400  # tags of inline code that may be a block
 _NEAR_START = 8  # tags between the beginning of an article and its title

@@ -98,10 +98,11 @@ class Definitions(Phrasing):
             or may_be_definition(self._tokens, index)
         )
         if terms and may_define and not self._cell and not self.blocks.in_quote:
-            heading = self._read_heading(index, end)
+            head_end = first_block(self._tokens, index)
+            heading = self._read_heading(index, head_end)
             after = terms.defined
             if is_definition(self._tokens, index, heading, terms.classes, after_another=after):
-                return self._define(index, tag, heading, terms)
+                return self._define(index, head_end, heading, terms)
         if "sig" not in tag.attributes.get("class", "").split():
             return self._open_title(index)
         if text := self._kept(index, end):  # another signature of the same definition
@@ -113,12 +114,12 @@ class Definitions(Phrasing):
         self._tokens.removed.update(dict.fromkeys(heading.skipped, PERMALINK))
         return heading
 
-    def _define(self, index: int, tag: Tag, heading: HeadingText, terms: _Terms) -> int:
+    def _define(self, index: int, end: int, heading: HeadingText, terms: _Terms) -> int:
+        """Begin the section of a term whose heading ends before a tag."""
         terms.defined = True
-        anchor = tag.attributes.get("id") or heading.anchor or self._anchor
+        anchor = self._tokens.tags[index].attributes.get("id") or heading.anchor or self._anchor
         anchor = anchor or wrapper_id(self._tokens, index)
         self._anchor = None
-        end = self._tokens.closing[index]
         code = self._long_code(index, heading)
         markdown = signature(self._tokens, index, end, heading.text)
         level = min(6, terms.level + 1)
@@ -129,7 +130,24 @@ class Definitions(Phrasing):
         self._end_heading(HeadedText(level, heading.text, markdown, anchor, start=index))
         if code:
             self.blocks.add(fence(code, ""))
-        return end + 1
+        if end == self._tokens.closing[index]:
+            return end + 1
+        self._skip_text(end, until=self._tokens.closing[index])
+        return end
+
+    def _skip_text(self, index: int, until: int) -> None:
+        """Hide the text before a tag, which the heading has, until an element ends."""
+        texts = self._tokens.texts
+        text, texts[index] = texts[index], ""
+        close = self._ends.get(until)
+
+        def show() -> None:
+            texts[index] = text
+            if close:
+                close()
+            self._flush()
+
+        self._ends[until] = show
 
     def _long_code(self, index: int, heading: HeadingText) -> str:
         """The code of a term that is too long for a heading, which gets its first line."""
@@ -175,7 +193,8 @@ class Definitions(Phrasing):
     def _place_of(self, index: int, tag: Tag, heading: HeadingText) -> tuple[str | None, int]:
         """The anchor of a signature, and the element that holds the definition."""
         whole = self._tokens.parent_of(index)
-        if anchor := tag.attributes.get("id") or heading.inner:
+        anchor = tag.attributes.get("id") or heading.inner
+        if anchor or (anchor := anchor_before(self._tokens, index, heading.permalink)):
             return anchor, owner_of(self._tokens, index)
         if around := id_around(self._tokens, index):
             return around
@@ -263,6 +282,8 @@ class DefinitionOwner:
     end: int
     level: int = 0  # of its title; 1 if it has none
     defines: bool = False  # it is a term of a list
+    nests: bool = False  # it is a part of a manual
+    shift: int = 0  # by which the headings of such a part are deeper than the page writes them
 
 
 _SEPARATORS = ",; "  # what is left of a list whose links were left out
@@ -279,7 +300,18 @@ _CODE = frozenset({"code", "tt", "kbd", "samp", "var", "pre"})
 # in a declaration, the name stands in one of these, and none of the blocks is in it
 _NAMED = _CODE | {"a", "span", "strong", "b", "em", "i"}
 _BOXES = name_set("blockquote td tr tbody table p")
+_DESCRIPTIONS = name_set("div p ul ol table blockquote")
 _BLOCKS = name_set("h1 h2 h3 h4 h5 h6 p pre table img figure blockquote ul dl")
+
+
+def first_block(tokens: Tokens, start: int) -> int:
+    """The end of a term, or the first block in it after some text: a description of the term."""
+    end = tokens.closing[start]
+    for index in range(start + 1, end):
+        if tokens.tags[index].name in _DESCRIPTIONS:
+            has_text = any(map(str.strip, tokens.texts[start + 1 : index + 1]))
+            return index if has_text else end
+    return end
 
 
 def may_be_definition(tokens: Tokens, start: int) -> bool:
@@ -352,6 +384,16 @@ def owner_of(tokens: Tokens, start: int) -> int:
             break
         inner, around = around, tokens.parent_of(around)
     return around
+
+
+def anchor_before(tokens: Tokens, start: int, name: str | None) -> str | None:
+    """The target of a permalink if an anchor right before the signature has that name."""
+    for at in range(start - 1, max(-1, start - 1 - _NEAR), -1):
+        if name is None or tokens.texts[at + 1].strip():
+            return None
+        if tokens.tags[at].anchor == name:
+            return name
+    return None
 
 
 def id_around(tokens: Tokens, start: int) -> tuple[str, int] | None:

@@ -16,6 +16,7 @@ _NEAR = 8  # tags before a heading among which the element around it begins
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _SIGNS = "¶§ "
 _ENOUGH_WORDS = 12  # characters
+_TOGGLES = name_set("collapse expand show hide toggle fold unfold open close more less")
 _SOURCE = frozenset({"source", "src", "view source", "edit"})
 _SOURCE_LENGTH = 13  # characters
 _BREAKS = name_set("br p div li /p /div /li")
@@ -76,7 +77,11 @@ def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, 
     is_place = len(href) > 1 and href[0] == "#"
     is_left_out = _is_left_out(tag.verdict, text, whole)
     if tag.name == "a" and not is_left_out:
-        is_left_out = (is_place and is_sign(text)) or _is_source_link(tokens, start, text, whole)
+        is_left_out = (
+            (is_place and is_sign(text))
+            or _is_source_link(tokens, start, text, whole)
+            or _is_toggle(href, text, whole)
+        )
     if is_left_out:
         heading.skipped.add(index)
         if is_place:
@@ -114,6 +119,12 @@ def _is_source_link(tokens: Tokens, start: int, text: str, whole: str) -> bool:
     if not len(text) <= _SOURCE_LENGTH < len(whole) or text.strip("[] ").lower() not in _SOURCE:
         return False
     return tokens.tags[start].name not in HEADINGS or text[0] == "["
+
+
+def _is_toggle(href: str, text: str, whole: str) -> bool:
+    """Whether a link that leads nowhere folds what is below the heading."""
+    leads_nowhere = href == "#" or href[:11].lower() == "javascript:"
+    return leads_nowhere and len(whole) > len(text) and text.strip("[]()+- ").lower() in _TOGGLES
 
 
 def _is_around(tokens: Tokens, start: int, target: str) -> bool:

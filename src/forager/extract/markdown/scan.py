@@ -29,7 +29,7 @@ _LOOKS_LIKE_MARKDOWN = re.compile(
 MAX_HEADING_LINE = 2_000
 
 
-class Scanned(NamedTuple):
+class ScannedMarkdown(NamedTuple):
     parts: list[HeadedText]
     title: str | None  # from the front matter
 
@@ -39,7 +39,7 @@ def looks_like_markdown(text: str) -> bool:
     return _LOOKS_LIKE_MARKDOWN.search(text[:100_000]) is not None
 
 
-def scan_markdown(text: str) -> Scanned:
+def scan_markdown(text: str) -> ScannedMarkdown:
     """The parts of a markdown page."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     title = None
@@ -47,7 +47,7 @@ def scan_markdown(text: str) -> Scanned:
         found = _TITLE.search(front[1])
         title = found[1].strip().strip("\"'") if found else None
         text = text[front.end() :]
-    return Scanned(_Scan().run(text), title)
+    return ScannedMarkdown(_Scan().run(text), title)
 
 
 class _Scan:

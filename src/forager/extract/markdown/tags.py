@@ -89,6 +89,7 @@ class Traits(NamedTuple):
     heading: int = 0  # the level of a heading by its role
     signature: bool = False  # what a definition is called, where it is not a heading or term
     owner: bool = False  # its first heading is the title of all that is in it
+    nested: bool = False  # a part of a manual, whose title is below that of the part around it
     code: bool = False  # it holds code in separate lines, and no `<pre>`
     math: bool = False  # it holds a formula as TeX
 
@@ -104,11 +105,21 @@ _LEVELS = frozenset("123456")
 _DECLARING = frozenset({"div", "p", "header"})
 # Crystal, RDoc, pdoc, odoc, Haddock, HAProxy, Scribble
 _SIGNATURES = name_set("signature method-heading attr spec src keyword rforeground")
+# pydoctor, Natural Docs, phpDocumentor
+_SIGNATURE = re.compile(
+    r"(?:^|\s)(?:function[-_]?header|(?:function|method|member|attribute|property|field|macro)[-_]?"
+    r"(?:signature|prototype|declaration))(?=\s|$)"
+)
 _OWNERS = frozenset({"article", "section"})
+# DocBook: with several on one page, all have headings of one level
+_MANUAL_PARTS = name_set(
+    "book part reference chapter appendix preface sect1 sect2 sect3 sect4 sect5 refentry"
+    " refsynopsisdiv refsect1 refsect2 refsect3 refsection glossary bibliography"
+)
 _CODE_BLOCKS = frozenset({"div", "p", "blockquote"})
 _CODE_CLASSES = name_set(
     "scodeflow code codeblock code-block codesample code-sample sourcecode source-code program"
-    " programlisting verbatim"
+    " programlisting verbatim funcsynopsis methodsynopsis fieldsynopsis constructorsynopsis"
 )
 _MATH = name_set("math mathjax arithmatex formuladsp tex latex katex-display math-display")
 # boxes of Scribble, which are no quotations
@@ -132,8 +143,10 @@ def traits_of(name: str, attributes: dict[str, str]) -> Traits:
         section=name == "section" or SECTION_CLASS.search(classes) is not None,
         language=language_of(attributes),
         heading=heading,
-        signature=name in _DECLARING and not _SIGNATURES.isdisjoint(classes.split()),
+        signature=name in _DECLARING
+        and (not _SIGNATURES.isdisjoint(classes.split()) or bool(_SIGNATURE.search(classes))),
         owner=name in _OWNERS,
+        nested=name == "div" and not _MANUAL_PARTS.isdisjoint(classes.split()),
         code=name in _CODE_BLOCKS and not _CODE_CLASSES.isdisjoint(classes.split()),
         math=not _MATH.isdisjoint(classes.split()),
     )

@@ -33,7 +33,7 @@ class Tokens:
     layout_tables: set[int] = field(default_factory=set)
     # elements around a certain main element: they are not dropped, whatever their names
     shielded: set[int] = field(default_factory=set)
-    judged: list[int] = field(default_factory=list)  # elements that are not simply kept
+    marked: list[int] = field(default_factory=list)  # elements that are not simply kept
     titles: list[int] = field(default_factory=list)  # h1
     headings: list[int] = field(default_factory=list)
     captions: list[int] = field(default_factory=list)  # elements with the class of a title
@@ -138,7 +138,7 @@ def tokenize(html: str) -> Tokens:
     if "<!--" in html:
         html = _COMMENT.sub("", html)
     tokens = _split(html)
-    if any(tokens.tags[index].name in RAW_TEXT for index in tokens.judged):
+    if any(tokens.tags[index].name in RAW_TEXT for index in tokens.marked):
         tokens = _split(_RAW_CODE.sub(_as_pre, _RAW.sub("", html)))
     return tokens
 
@@ -187,7 +187,7 @@ def _register(
     tokens: Tokens, index: int, tag: Tag, open_elements: list[int], tables: list[int]
 ) -> None:
     if tag.verdict is not ElementVerdict.KEEP:
-        tokens.judged.append(index)
+        tokens.marked.append(index)
     if tag.rank:
         tokens.ranked.append(index)
         if tag.rank >= MAIN and tag.rank != BODY:

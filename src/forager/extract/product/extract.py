@@ -89,7 +89,7 @@ def _structured_facts(page: ProductPage) -> Iterator[Fact]:
     microdata, orphans = read_annotations(page.elements.microdata, MICRODATA)
     yield from _item_facts(microdata, "microdata", 0.88, page)
     if orphans.get("price") or orphans.get("offers"):
-        yield from facts_of(_adopted(orphans), "microdata:orphan", 0.6, page)
+        yield from facts_of(_as_item(orphans), "microdata:orphan", 0.6, page)
     else:
         yield from _lone_brand(orphans)
     if page.elements.rdfa:
@@ -125,7 +125,7 @@ def _lone_brand(orphans: Item) -> Iterator[Fact]:
         yield Fact(FieldName.BRAND, brands.pop(), 0.6, "microdata:orphan")
 
 
-def _adopted(orphans: Item) -> Item:
+def _as_item(orphans: Item) -> Item:
     """Properties without an item: a price among them is an offer's."""
     item = {name: value for name, value in orphans.items() if name != "name"}
     if "offers" not in item:

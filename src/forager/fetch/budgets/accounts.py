@@ -14,11 +14,11 @@ from forager.clock import local_time
 from forager.fetch.budgets.exchange import (
     PAIR_DELAY,
     Answers,
-    Given,
-    GivenToPair,
-    Returned,
+    PairReservation,
+    Reservation,
+    ReturnedSlots,
     ServerClock,
-    Wanted,
+    SlotRequest,
 )
 from forager.fetch.budgets.slots import LATENESS, RequestLane, Slot, SlotWindow
 from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, CrawlTerms, Waiter, default_delay
@@ -93,7 +93,7 @@ class DomainAccount:
         self.asked_connections = DEFAULT_CONCURRENCY
         self._last_window: SlotWindow | None = None
         # slots that were returned in an exchange that failed
-        self.unreturned: Returned | None = None
+        self.unreturned: ReturnedSlots | None = None
         self._reserved_until = 0.0
         self.changed = asyncio.Event()
         self._lane = RequestLane()
@@ -299,7 +299,7 @@ class DomainAccount:
         self.want_exchange()
         self.changed.set()
 
-    def written(self, wanted: Wanted, sent_at: float) -> None:
+    def written(self, wanted: SlotRequest, sent_at: float) -> None:
         """Forget reports that the database has; slow-downs noted since then are still unwritten."""
         self.exchanged_at = sent_at
         self.error = None
@@ -309,7 +309,7 @@ class DomainAccount:
         if self.unwritten_slow == wanted.refused_under:
             self.unwritten_slow = None
 
-    def not_written(self, wanted: Wanted) -> None:
+    def not_written(self, wanted: SlotRequest) -> None:
         self.exchanged_at = local_time()
         self.answers = self.answers.plus(wanted.answers)
         self.unreturned = wanted.returned
@@ -328,20 +328,20 @@ class DomainAccount:
         self.fresh_until = 0.0
         self.permits = 0
 
-    def take_unused(self) -> Returned | None:
+    def take_unused(self) -> ReturnedSlots | None:
         """Return reserved slots that were missed, or are due while no request waits."""
         window, now = self._last_window, local_time()
         if window is None or window.due > now:
             return None
         return None if self.waiting and not window.has_expired(now) else self.take_all()
 
-    def take_all(self) -> Returned | None:
+    def take_all(self) -> ReturnedSlots | None:
         """Return all reserved slots; only the last window can be returned."""
         window, self._last_window = self._last_window, None
         self._lane.clear()
         if window is None or window.is_over:
             return None
-        return Returned(window.due + window.offset, self._reserved_until)
+        return ReturnedSlots(window.due + window.offset, self._reserved_until)
 
     def hold(self) -> int:
         """The connections that may be open until the next response, which may never arrive."""
@@ -350,7 +350,11 @@ class DomainAccount:
         return most
 
     def learn(
-        self, wanted: Wanted, given: Given, pairs: Sequence[GivenToPair], sent_at: float
+        self,
+        wanted: SlotRequest,
+        given: Reservation,
+        pairs: Sequence[PairReservation],
+        sent_at: float,
     ) -> None:
         self.written(wanted, sent_at)
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
@@ -369,13 +373,13 @@ class DomainAccount:
             )
         self.changed.set()
 
-    def _learn_block(self, given: Given) -> None:
+    def _learn_block(self, given: Reservation) -> None:
         until = 0.0 if given.blocked_until is None else self._clock.latest(given.blocked_until)
         self.blocked_until = max(until, self.unwritten_block)
         for lane in (self._lane, *self._pairs.values()):
             lane.drop(before=self.blocked_until)
 
-    def _learn_slots(self, wanted: Wanted, given: Given) -> None:
+    def _learn_slots(self, wanted: SlotRequest, given: Reservation) -> None:
         asked = wanted.direct + (0 if given.per_proxy_only else sum(wanted.proxied.values()))
         self._sent = 0
         self.cooldown_until = 0.0
@@ -387,7 +391,7 @@ class DomainAccount:
         elif asked and given.delay > 0:
             self.cooldown_until = self._clock.latest(given.starts_at)
 
-    def _learn_pairs(self, wanted: Wanted, pairs: Sequence[GivenToPair]) -> None:
+    def _learn_pairs(self, wanted: SlotRequest, pairs: Sequence[PairReservation]) -> None:
         self.unknown_proxies = set(wanted.proxied) - {pair.proxy_id for pair in pairs}
         for pair in pairs:
             lane = self._pairs.setdefault(pair.proxy_id, RequestLane())

@@ -21,13 +21,13 @@ from forager.db.refusals import isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, error_text
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import RENEW_EVERY, DomainAccount
-from forager.fetch.budgets.exchange import ServerClock, Wanted
+from forager.fetch.budgets.exchange import ServerClock, SlotRequest
 from forager.fetch.budgets.host_rows import HostRows
 from forager.fetch.budgets.slots import Slot
 from forager.fetch.budgets.store import block_domain, unblock_domain
 from forager.fetch.budgets.terms import CrawlTerms, Waiter
 from forager.fetch.budgets.waits import refuse, too_long
-from forager.fetch.domains.store import Cover
+from forager.fetch.domains.store import CoveringDomain
 from forager.fetch.host_history.record import HostRecorder
 from forager.logs import get_logger
 
@@ -63,7 +63,8 @@ class _Host:
 class Budgets:
     """Grants a slot for every request of a process, which sends at most `at_once` at a time.
 
-    Requests are made through a `BudgetView`, which has the options of one crawl.
+    The rate of a host is shared through the database by all processes: no two of them get the same
+    slot. Requests are made through a `BudgetView`, which has the options of one crawl.
     """
 
     def __init__(self, database: Database, *, holder: UUID, at_once: int = MOST_AT_ONCE) -> None:
@@ -229,7 +230,7 @@ class Budgets:
             known.account.apply_robots(host, robots_delay)
         return known.account
 
-    def _open(self, host: str, cover: Cover) -> None:
+    def _open(self, host: str, cover: CoveringDomain) -> None:
         account = self._accounts.get(cover.id)
         if account is None:
             account = self._accounts[cover.id] = DomainAccount(
@@ -312,7 +313,7 @@ class Budgets:
             else:
                 account.learn(wanted, given, answer.pairs.get(account.domain_id, ()), sent_at)
 
-    def _message(self, account: DomainAccount) -> Wanted:
+    def _message(self, account: DomainAccount) -> SlotRequest:
         now = local_time()
         leaves = self._leaving or account.is_idle(now)
         returned = account.take_all() if leaves else account.take_unused()
@@ -320,7 +321,7 @@ class Budgets:
             account.stop_sending()
         slots = account.slots_wanted()
         direct = slots.pop(None, 0)
-        return Wanted(
+        return SlotRequest(
             domain_id=account.domain_id,
             delay=account.asked_delay,
             concurrency=account.asked_connections,
@@ -338,7 +339,7 @@ class Budgets:
             leaves=leaves,
         )
 
-    def _not_exchanged(self, account: DomainAccount, wanted: Wanted, *, exists: bool) -> None:
+    def _not_exchanged(self, account: DomainAccount, wanted: SlotRequest, *, exists: bool) -> None:
         """Retry if another process has locked the row; forget a deleted one."""
         account.not_written(wanted)
         if exists:

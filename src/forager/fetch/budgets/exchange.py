@@ -34,18 +34,18 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class ReturnedSlots:
     """Reserved slots that will not be used; times of the database."""
 
     unused_from: float
     reserved_until: float
 
 
-NOTHING_RETURNED = Returned(0.0, 0.0)
+NO_RETURNED_SLOTS = ReturnedSlots(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SlotRequest:
     """The report and request of a runner for one domain; times in seconds."""
 
     domain_id: int
@@ -61,7 +61,7 @@ class Wanted:
     # additional seconds that pass before the response arrives
     slack: float = 0.0
     waiting: int = 0  # pages that wait for a slot or a connection
-    returned: Returned | None = None
+    returned: ReturnedSlots | None = None
     block_for: float = 0.0  # the host sent a Retry-After
     # the extra delay at which the host limited requests without a Retry-After
     refused_under: float | None = None
@@ -70,7 +70,7 @@ class Wanted:
     def as_json(self) -> dict[str, Any]:
         # not `asdict`, which copies each value: runners exchange for hundreds of hosts at a time
         values = {name: getattr(self, name) for name in _PLAIN}
-        answers, returned = self.answers, self.returned or NOTHING_RETURNED
+        answers, returned = self.answers, self.returned or NO_RETURNED_SLOTS
         judging = answers.good + answers.errors
         return {
             **values,
@@ -86,12 +86,14 @@ class Wanted:
 
 _OF_ANSWERS = tuple(field.name for field in fields(Answers))
 _PLAIN = tuple(
-    field.name for field in fields(Wanted) if field.name not in ("answers", "returned", "proxied")
+    field.name
+    for field in fields(SlotRequest)
+    if field.name not in ("answers", "returned", "proxied")
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Reservation:
     """The response of the database; times are its own, in seconds since the epoch."""
 
     domain_id: int
@@ -112,7 +114,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenToPair:
+class PairReservation:
     domain_id: int
     proxy_id: int
     delay: float

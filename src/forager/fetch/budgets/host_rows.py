@@ -10,7 +10,7 @@ from forager.db.database import Connection, Database
 from forager.db.refusals import isolate_refused
 from forager.db.shared_query import SharedQuery
 from forager.errors import DatabaseUnavailable
-from forager.fetch.domains.store import Cover, insert_domains, select_covers
+from forager.fetch.domains.store import CoveringDomain, insert_domains, select_covers
 
 PAUSE_AFTER_ERROR = 0.5
 
@@ -20,9 +20,9 @@ class HostRows:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._rows: SharedQuery[str, Cover | Exception] = SharedQuery(self._find_all)
+        self._rows: SharedQuery[str, CoveringDomain | Exception] = SharedQuery(self._find_all)
 
-    async def find(self, host: str, deadline: float) -> Cover:
+    async def find(self, host: str, deadline: float) -> CoveringDomain:
         """The row of a host; waits for a database that is unavailable until the deadline."""
         while True:
             try:
@@ -37,9 +37,9 @@ class HostRows:
                     return found
             await asyncio.sleep(PAUSE_AFTER_ERROR)
 
-    async def _find_all(self, hosts: Sequence[str]) -> dict[str, Cover | Exception]:
+    async def _find_all(self, hosts: Sequence[str]) -> dict[str, CoveringDomain | Exception]:
         """The row of each host, or the error with which the database rejects it."""
-        rows: dict[str, Cover | Exception] = {}
+        rows: dict[str, CoveringDomain | Exception] = {}
 
         async def find(some: Sequence[str]) -> None:
             rows.update(await self._database.run(_covers, some))
@@ -48,7 +48,7 @@ class HostRows:
         return rows
 
 
-async def _covers(connection: Connection, hosts: Sequence[str]) -> dict[str, Cover]:
+async def _covers(connection: Connection, hosts: Sequence[str]) -> dict[str, CoveringDomain]:
     """The row of each host; a host without one gets a row."""
     covers = await select_covers(connection, hosts)
     if missing := [host for host in hosts if host not in covers]:

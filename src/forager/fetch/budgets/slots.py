@@ -12,7 +12,7 @@ from forager.hints import Hint, action
 
 if TYPE_CHECKING:
     from forager.fetch.budgets.accounts import DomainAccount
-    from forager.fetch.budgets.exchange import Given, GivenToPair, ServerClock
+    from forager.fetch.budgets.exchange import PairReservation, Reservation, ServerClock
     from forager.fetch.budgets.terms import CrawlTerms
 
 TOO_MANY_REQUESTS = 429
@@ -105,7 +105,9 @@ class SlotWindow:
     offset: float = 0.0
 
     @classmethod
-    def reserved(cls, clock: ServerClock, given: Given | GivenToPair, slack: float) -> Self:
+    def reserved(
+        cls, clock: ServerClock, given: Reservation | PairReservation, slack: float
+    ) -> Self:
         """A window in local time, shortened at both ends by the uncertainty of the clocks."""
         ends_at = given.starts_at + (given.slots - 1) * given.delay + slack
         due = clock.latest(given.starts_at)

@@ -22,7 +22,7 @@ from forager.fetch.budgets.domain_state import (
     LEAD,
     SLOW_NOW,
 )
-from forager.fetch.budgets.exchange import PAIR_DELAY, Given, GivenToPair, Wanted
+from forager.fetch.budgets.exchange import PAIR_DELAY, PairReservation, Reservation, SlotRequest
 
 RESERVE_AHEAD = 1.0
 """Slots are reserved for this many seconds at a time."""
@@ -54,20 +54,20 @@ async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class ExchangeResult:
     """The database's answers by domain, and its time at their end.
 
     Domains that are missing are locked by another process, or deleted.
     """
 
-    given: Mapping[int, Given]
-    pairs: Mapping[int, Sequence[GivenToPair]]
+    given: Mapping[int, Reservation]
+    pairs: Mapping[int, Sequence[PairReservation]]
     clock: float
 
 
 async def exchange(
-    connection: Connection, holder: UUID, wanted: Sequence[Wanted], *, waits: bool = False
-) -> Exchanged:
+    connection: Connection, holder: UUID, wanted: Sequence[SlotRequest], *, waits: bool = False
+) -> ExchangeResult:
     """Report, renew and reserve for many domains in one round trip.
 
     The lock is a separate statement: the next one then sees all that was committed before it. A
@@ -89,18 +89,18 @@ async def exchange(
             if limits_transactions(connection):
                 await connection.execute(_LIMIT, (str(FROZEN_MS),))
             await connection.execute(_LOCK if waits else _LOCK_FREE, values)
-            given = connection.cursor(row_factory=class_row(Given))
+            given = connection.cursor(row_factory=class_row(Reservation))
             await given.execute(_RESERVE, values)
-            pairs = connection.cursor(row_factory=class_row(GivenToPair))
+            pairs = connection.cursor(row_factory=class_row(PairReservation))
             if has_pairs:
                 await pairs.execute(_RESERVE_PAIRS, values)
         clock = Values(connection)
         said = await clock.first(_CLOCK)
-        by_domain: dict[int, list[GivenToPair]] = defaultdict(list)
+        by_domain: dict[int, list[PairReservation]] = defaultdict(list)
         for pair in await pairs.fetchall() if has_pairs else []:
             by_domain[pair.domain_id].append(pair)
         given_by_domain = {row.domain_id: row for row in await given.fetchall()}
-        return Exchanged(given_by_domain, by_domain, said or 0.0)
+        return ExchangeResult(given_by_domain, by_domain, said or 0.0)
 
 
 async def select_clock(connection: Connection) -> float:

@@ -28,12 +28,18 @@ from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotFound
 from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.domains import Domain, store
-from forager.fetch.domains.store import Cover, check_region, hold_domain, select_first, select_meant
+from forager.fetch.domains.store import (
+    CoveringDomain,
+    check_region,
+    hold_domain,
+    select_first,
+    select_meant,
+)
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render
 
-__all__ = ["Cover", "hold_domain"]
+__all__ = ["CoveringDomain", "hold_domain"]
 
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
@@ -106,7 +112,15 @@ def _checked(changes: DomainChanges) -> dict[str, Any]:
 
 
 class Domains:
-    """All operations on domains."""
+    """All operations on domains: their limits, holds and settings.
+
+    NotFound is raised for a name without a row, InvalidInput for a value that cannot work. A
+    subdomain without a row of its own has the settings of its parent domain:
+
+        domains = Domains(database)
+        await domains.set("shop.example.org", DomainChanges(delay=2.0))
+        domain = await domains.get("www.shop.example.org")
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -321,7 +335,7 @@ def _suffixes() -> PublicSuffixList:
 
 async def cover_hosts(
     connection: Connection, hosts: set[str], *, allow_private: bool
-) -> tuple[dict[str, Cover], dict[str, str | Hint]]:
+) -> tuple[dict[str, CoveringDomain], dict[str, str | Hint]]:
     """The domain of each host, created where there is none; and why some hosts are rejected."""
     if not hosts:
         return {}, {}

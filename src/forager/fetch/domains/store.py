@@ -22,17 +22,19 @@ from forager.fetch.domains import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
+class CoveringDomain:
     host: str
     id: int
     name: str
     allow_private: bool
 
 
-async def select_covers(connection: Connection, hosts: Collection[str]) -> dict[str, Cover]:
+async def select_covers(
+    connection: Connection, hosts: Collection[str]
+) -> dict[str, CoveringDomain]:
     """The row of each host, or of its nearest parent domain; hosts without one are left out."""
     names = {host: (host, *parent_domains(host)) for host in hosts}
-    found = await Rows(connection, Cover).all(
+    found = await Rows(connection, CoveringDomain).all(
         """
         SELECT DISTINCT ON (n.host) n.host, d.id, d.domain_name AS name, d.allow_private
           FROM unnest(%s::text[], %s::text[], %s::int[]) AS n (host, name, nth)

@@ -15,7 +15,7 @@ from forager.fetch.domains.operations import Region
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import costs
-from forager.fetch.proxies.probe import ProbeResult, Trial, try_proxies
+from forager.fetch.proxies.probe import ProbeResult, ProxyTrial, try_proxies
 from forager.fetch.proxies.proxy import (
     DEFAULT_CURRENCY,
     CostUnit,
@@ -197,7 +197,7 @@ class TrialResult(ResponseModel, row=ProbeResult, about=_ABOUT_TRIAL_RESULT, thi
     has_recovered: bool = Field(description="Whether a failed proxy is used again.")
 
     @classmethod
-    def build(cls, trial: Trial) -> TrialResult:
+    def build(cls, trial: ProxyTrial) -> TrialResult:
         seconds = round(trial.result.seconds, 3)
         return cls.of(trial.result, trial, url=trial.proxy.spec.shown, seconds=seconds)
 

@@ -12,11 +12,12 @@ from python_socks import ProxyError
 
 from forager.db.database import Database
 from forager.errors import ErrorKind, RotateProxy, WorkFailed, error_text
+from forager.extract.text import storable_message
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
 from forager.fetch.proxies import store
 from forager.fetch.proxies.proxy import EncryptedProxy, PickedProxy
-from forager.fetch.proxies.service import Proxies, decrypted_proxy, storable
+from forager.fetch.proxies.service import MAX_REASON, Proxies, decrypted_proxy
 from forager.fetch.response import Request, ResponseLimits
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
@@ -79,18 +80,11 @@ class ProxyProber:
     """Probes failing proxies when they are due, and enables those that have recovered."""
 
     def __init__(
-        self,
-        database: Database,
-        vault: Vault,
-        options: ClientOptions,
-        url: str | None = None,
-        *,
-        region: str | None = None,
+        self, database: Database, vault: Vault, options: ClientOptions, *, region: str | None = None
     ) -> None:
         self._database = database
         self._vault = vault
         self._options = options
-        self._url = url
         self._region = region
 
     def service(self) -> Service:
@@ -112,7 +106,7 @@ class ProxyProber:
             return ProbeResult(encrypted.id, False, 0.0, error=error.message)
         except Exception as error:  # of this proxy only: the others are probed all the same
             return ProbeResult(encrypted.id, False, 0.0, error=f"not usable: {error_text(error)}")
-        return await probe(proxy, self._options, self._url)
+        return await probe(proxy, self._options)
 
     async def _settle(self, result: ProbeResult) -> None:
         async with self._database.connection() as connection:
@@ -120,12 +114,12 @@ class ProxyProber:
                 if await store.recover_proxy(connection, result.proxy_id):
                     log.info("proxy recovered", proxy=result.proxy_id)
             else:
-                reason = storable(result.error or "unknown")
+                reason = storable_message(result.error or "unknown", MAX_REASON)
                 await store.note_failed_probe(connection, result.proxy_id, reason)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ProxyTrial:
     """A probe by hand; a failing proxy that has recovered is enabled."""
 
     proxy: PickedProxy
@@ -135,14 +129,14 @@ class Trial:
 
 async def try_proxies(
     proxies: Proxies, ids: Sequence[int], options: ClientOptions, url: str | None = None
-) -> list[Trial]:
+) -> list[ProxyTrial]:
     """Probe each proxy, a few at the same time; enable those that have recovered."""
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def try_one(proxy: PickedProxy) -> Trial:
+    async def try_one(proxy: PickedProxy) -> ProxyTrial:
         async with turn:
             result = await probe(proxy, options, url)
-        return Trial(proxy, result, result.ok and await proxies.recovered(proxy.id))
+        return ProxyTrial(proxy, result, result.ok and await proxies.recovered(proxy.id))
 
     opened = [await proxies.open(proxy_id) for proxy_id in ids]
     return await asyncio.gather(*map(try_one, opened))

@@ -156,7 +156,7 @@ class PickedProxy:
 
 
 @dataclass(slots=True)
-class Tally:
+class ProxyTally:
     """Counts of a proxy since they were last written."""
 
     successes: int = 0
@@ -175,8 +175,8 @@ class Tally:
         self.run += 1
         self.reason = reason
 
-    def followed_by(self, later: Tally) -> Tally:
-        return Tally(
+    def followed_by(self, later: ProxyTally) -> ProxyTally:
+        return ProxyTally(
             self.successes + later.successes,
             self.failures + later.failures,
             later.run if later.successes else self.run + later.run,

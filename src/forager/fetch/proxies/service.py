@@ -22,6 +22,7 @@ from forager.errors import (
     NotPermitted,
 )
 from forager.extract.hosts import parent_domains
+from forager.extract.text import storable_message
 from forager.fetch.domains.store import check_region
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import store
@@ -33,7 +34,7 @@ from forager.fetch.proxies.proxy import (
     ProxyRecord,
     ProxyScheme,
     ProxySpec,
-    Tally,
+    ProxyTally,
     check_cost,
 )
 from forager.hints import Hint, Option, action
@@ -144,7 +145,7 @@ class Proxies:
         return await self._change(proxy_id, store.enable_proxy)
 
     async def disable(self, proxy_id: int, reason: str | None = None) -> ProxyRecord:
-        message = storable(reason or "disabled by hand")
+        message = storable_message(reason or "disabled by hand", MAX_REASON)
         return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, message))
 
     async def set(self, proxy_id: int, changes: ProxyChanges) -> ProxyRecord:
@@ -185,7 +186,7 @@ class ProxyPool:
         self._vault = vault
         self._guard = guard
         self._region = region
-        self._tallies: dict[int, Tally] = {}
+        self._tallies: dict[int, ProxyTally] = {}
         self._usage = UsageLog(database)
         self._urgent = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -225,12 +226,12 @@ class ProxyPool:
     def succeeded(self, proxy_id: int, response_ms: float) -> None:
         """Count a request that the proxy delivered, whatever the server responded."""
         bounded = min(max(response_ms, 0.0), MAX_RESPONSE_MS)
-        self._tallies.setdefault(proxy_id, Tally()).succeed(bounded)
+        self._tallies.setdefault(proxy_id, ProxyTally()).succeed(bounded)
 
     def failed(self, proxy_id: int, reason: str) -> None:
         """Count a failure of the proxy (RotateProxy); too many in a row disable it."""
-        tally = self._tallies.setdefault(proxy_id, Tally())
-        tally.fail(storable(reason))
+        tally = self._tallies.setdefault(proxy_id, ProxyTally())
+        tally.fail(storable_message(reason, MAX_REASON))
         if tally.run > FAILURES_ALLOWED:
             self._urgent.set()
 
@@ -271,7 +272,7 @@ class ProxyPool:
             except (DatabaseUnavailable, DiskFull) as error:
                 log.warning("counts of proxies cannot be written now", reason=error.message)
 
-    def _take_back(self, tallies: dict[int, Tally]) -> None:
+    def _take_back(self, tallies: dict[int, ProxyTally]) -> None:
         for proxy_id, earlier in tallies.items():
             later = self._tallies.get(proxy_id)
             self._tallies[proxy_id] = earlier.followed_by(later) if later else earlier
@@ -302,12 +303,6 @@ def decrypted_proxy(encrypted: EncryptedProxy, vault: Vault) -> PickedProxy:
     if encrypted.password is not None:
         spec = replace(spec, password=vault.decrypt(encrypted.password, _context(spec)))
     return PickedProxy(encrypted.id, spec, encrypted.allow_private)
-
-
-def storable(text: str) -> str:
-    """A reason that PostgreSQL accepts, cut to the length of a list entry."""
-    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
-    return clean.decode("utf-8")[:MAX_REASON]
 
 
 def _context(spec: ProxySpec) -> str:

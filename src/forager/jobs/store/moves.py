@@ -79,7 +79,7 @@ async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, 
 FAILED_JOBS: LiteralString = "failed jobs"
 
 # jobs by id; with a lease, only under that lease
-GIVEN = """
+GIVEN_JOBS = """
     FROM crawl_jobs
     JOIN unnest(%(ids)s::uuid[], %(leases)s::bigint[], %(losses)s::int[]) AS g (id, lease, losses)
       ON crawl_jobs.id = g.id AND (g.lease IS NULL OR crawl_jobs.lease = g.lease)
@@ -89,7 +89,7 @@ GIVEN = """
 
 @cache
 def move_statement(
-    choices: tuple[Choice, ...], of: str = GIVEN, *, lock: str = "", losses: str = "g.losses"
+    choices: tuple[Choice, ...], of: str = GIVEN_JOBS, *, lock: str = "", losses: str = "g.losses"
 ) -> bytes:
     """The statement that makes the first possible move of each job in `of`, and logs it.
 

@@ -8,10 +8,10 @@ from enum import StrEnum
 from forager.extract.product.product import GONE, Availability
 from forager.products.product import AlertRule
 from forager.products.store.alerts import PastOffer
-from forager.products.store.offers import Rivals
+from forager.products.store.offers import CompetingOffers
 from forager.products.validation.plausibility import Offer
 
-NO_RIVALS = Rivals({}, None, None)
+NO_RIVALS = CompetingOffers({}, None, None)
 _IN_STOCK = frozenset([Availability.IN_STOCK, Availability.LIMITED])
 
 
@@ -31,7 +31,7 @@ class AlertKind(StrEnum):
 
 
 def crosses(
-    rule: AlertRule, new: Offer, past: PastOffer, place: int | None, rivals: Rivals
+    rule: AlertRule, new: Offer, past: PastOffer, place: int | None, rivals: CompetingOffers
 ) -> bool:
     """Whether the condition holds for the new offer and did not hold for the last known one.
 

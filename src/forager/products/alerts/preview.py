@@ -20,7 +20,7 @@ from forager.products.product import AlertRule, ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists, prices
 from forager.products.store.alerts import PastOffer
-from forager.products.store.offers import OfferPair, Rivals, select_pairs, select_rivals
+from forager.products.store.offers import CompetingOffers, OfferPair, select_pairs, select_rivals
 from forager.products.store.prices import PriceEntry
 from forager.products.validation.plausibility import Offer
 
@@ -155,8 +155,8 @@ def _rivals_at(
     entry: PriceEntry,
     pairs: Sequence[OfferPair],
     histories: Mapping[int, Sequence[PriceEntry]],
-    own: Rivals,
-) -> Rivals:
+    own: CompetingOffers,
+) -> CompetingOffers:
     """The other offers as they were at the time of an offer."""
     lowest: dict[str | None, Decimal] = {}
     for pair in pairs:
@@ -167,7 +167,7 @@ def _rivals_at(
             if known and known[-1].price is not None and known[-1].availability not in GONE:
                 price, currency = known[-1].price, known[-1].currency
                 lowest[currency] = min(lowest.get(currency, price), price)
-    return Rivals(lowest, own.own_price, own.own_currency)
+    return CompetingOffers(lowest, own.own_price, own.own_currency)
 
 
 def _offer(entry: PriceEntry) -> Offer:

@@ -25,7 +25,7 @@ from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists
 from forager.products.store.alerts import OfferKey, PastOffer
-from forager.products.store.offers import Rivals, select_rivals
+from forager.products.store.offers import CompetingOffers, select_rivals
 from forager.products.validation.plausibility import Offer
 
 __all__ = ["AlertKind"]
@@ -103,6 +103,12 @@ async def list_alerts(
     after = decode_number(cursor) or 0
     found = await database.run(store.select_rules, after=after, limit=limit + 1)
     return page_of(found, limit, lambda rule: rule.id)
+
+
+async def show_alert(database: Database, rule_id: int) -> AlertRule:
+    """A rule by its ID; raises NotFound."""
+    async with database.connection() as connection:
+        return await _existing(connection, rule_id)
 
 
 async def change_alert(database: Database, rule_id: int, changes: Mapping[str, Any]) -> AlertRule:
@@ -210,7 +216,7 @@ async def triggered_alerts(
 
 async def _rivals(
     connection: Connection, kinds: Set[str], product_ids: Sequence[int]
-) -> Mapping[int, Rivals]:
+) -> Mapping[int, CompetingOffers]:
     """Prices of other offers, and the own prices, if rules compare with them."""
     if not kinds & {AlertKind.BEST_OFFER, AlertKind.UNDERCUT}:
         return {}

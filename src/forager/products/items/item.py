@@ -6,10 +6,11 @@ Offers are one item by GTIN, then by brand and part number, or because a user li
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from forager.db.cursor import Page, check_limit, decode_values, encode_values, unknown_cursor
 from forager.db.database import Connection, Database
@@ -38,9 +39,11 @@ from forager.products.store import prices
 from forager.products.store.lists import filtered
 from forager.products.store.prices import PriceEntry
 
-__all__ = ["ItemNumbers", "ItemSuggestion"]
+__all__ = ["IndexPoint", "ItemNumbers", "ItemSuggestion"]
 
 MAX_POINTS = 60
+# items in memory at a time
+PORTION = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +124,40 @@ async def list_items(
     shop sells at present; `undercut`: only those with an offer below the own price.
     """
     check_limit(limit)
-    to = _currency(currency)
+    kept = {"min_shops": min_shops, "out_of_stock": out_of_stock, "undercut": undercut}
+    return await _list_items(database, filters, _currency(currency), cursor, limit, **kept)
+
+
+async def item_portions(
+    database: Database, filters: Filters | None = None
+) -> AsyncIterator[list[Item]]:
+    """All items with an offer that matches, a portion at a time."""
+    cursor: str | None = None
+    while True:
+        kept = {"min_shops": 1, "out_of_stock": False, "undercut": False}
+        page = await _list_items(database, filters, None, cursor, PORTION, **kept)
+        yield page.items
+        if (cursor := page.next_cursor) is None:
+            return
+
+
+async def _list_items(
+    database: Database,
+    filters: Filters | None,
+    to: str | None,
+    cursor: str | None,
+    limit: int,
+    **kept: Any,
+) -> Page[Item]:
     async with database.connection() as connection:
         conditions, values = filtered(await resolved(connection, filters))
         found = await store.select_items(
             connection,
             conditions,
             values,
-            min_shops=min_shops,
-            out_of_stock=out_of_stock,
-            undercut=undercut,
             after=None if cursor is None else _decoded(cursor),
             limit=limit + 1,
+            **kept,
         )
         keys = [key for key, _ in found[:limit]]
         items = await _items(connection, keys, to)

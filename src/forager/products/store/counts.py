@@ -42,15 +42,15 @@ async def select_counts(connection: Connection) -> CatalogCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ValueShare:
     column: str
     value: str | None
     products: int
 
 
-async def count_shares(connection: Connection) -> list[Share]:
+async def count_shares(connection: Connection) -> list[ValueShare]:
     """Products by availability, currency and domain, in one pass over the table."""
-    return await Rows(connection, Share).all(
+    return await Rows(connection, ValueShare).all(
         """
         SELECT g.kind AS column,
                CASE g.kind WHEN 'availability' THEN g.availability
@@ -65,6 +65,19 @@ async def count_shares(connection: Connection) -> list[Share]:
                  GROUP BY GROUPING SETS ((availability), (currency), (domain_id))) g
           LEFT JOIN domains d ON d.id = g.domain_id
          ORDER BY g.products DESC, value
+        """
+    )
+
+
+async def count_currencies(connection: Connection) -> list[tuple[str, int]]:
+    """The currencies of prices with their products, the most common first."""
+    return await Tuples(connection).all(
+        """
+        SELECT currency, count(*)
+          FROM products
+         WHERE currency IS NOT NULL AND price IS NOT NULL
+         GROUP BY currency
+         ORDER BY 2 DESC, 1
         """
     )
 

@@ -12,7 +12,8 @@ from psycopg.rows import dict_row
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.products.content import gtin_mark, quoted, sku_mark
+from forager.db.text_search import quoted
+from forager.products.content import gtin_mark, sku_mark
 from forager.products.filters import Filters, ListPlace, ProductOrder
 from forager.products.product import ListedProduct
 
@@ -223,7 +224,7 @@ async def read_words(connection: Connection, typed: str, configs: list[str]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedProduct:
     id: int
     score: float
     # how many matched, up to the cap
@@ -231,7 +232,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RankingQuery:
     """The query. Each product is ranked by the configuration of its language."""
 
     match: str
@@ -244,15 +245,15 @@ class Question:
 async def rank_products(
     connection: Connection,
     filters: Filters,
-    question: Question,
+    question: RankingQuery,
     *,
     after: ListPlace | None,
     cap: int,
     limit: int,
-) -> list[Ranked]:
+) -> list[RankedProduct]:
     """The best of the first `cap` matches."""
     conditions, values = filtered(filters)
-    return await Rows(connection, Ranked).all(
+    return await Rows(connection, RankedProduct).all(
         f"""
         WITH reading AS MATERIALIZED (
             SELECT language, words::tsquery AS words

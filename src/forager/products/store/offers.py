@@ -92,7 +92,7 @@ async def select_pairs(
 
 
 @dataclass(frozen=True, slots=True)
-class Rivals:
+class CompetingOffers:
     """What an offer competes with: the other offers of its item, and the own price."""
 
     # the lowest price that can be bought, by currency
@@ -105,7 +105,9 @@ class Rivals:
 _MAX_RIVALS = 200
 
 
-async def select_rivals(connection: Connection, product_ids: Sequence[int]) -> dict[int, Rivals]:
+async def select_rivals(
+    connection: Connection, product_ids: Sequence[int]
+) -> dict[int, CompetingOffers]:
     """The competition of products; the own price list names the item, or the code, of each."""
     pairs = await select_pairs(connection, product_ids, limit=_MAX_RIVALS)
     lowest: dict[int, dict[str | None, Decimal]] = {id_: {} for id_ in product_ids}
@@ -116,7 +118,7 @@ async def select_rivals(connection: Connection, product_ids: Sequence[int]) -> d
             known = lowest[pair.product_id].get(currency, price)
             lowest[pair.product_id][currency] = min(known, price)
     own = await _select_own_prices(connection, product_ids)
-    return {id_: Rivals(lowest[id_], *own.get(id_, (None, None))) for id_ in lowest}
+    return {id_: CompetingOffers(lowest[id_], *own.get(id_, (None, None))) for id_ in lowest}
 
 
 async def _select_buyable(

@@ -236,11 +236,15 @@ async def select_moves(
     filters: Filters,
     *,
     since: datetime,
-    direction: PriceDirection | None,
-    by: PriceMeasure,
+    direction: PriceDirection | None = None,
+    by: PriceMeasure = PriceMeasure.PERCENT,
     limit: int,
+    only: Sequence[int] | None = None,
 ) -> list[PriceMove]:
-    """Products whose price differs from that at a time, or from the first since; largest first."""
+    """Products whose price differs from that at a time, or from the first since; largest first.
+
+    `only`: of these products.
+    """
     conditions, values = filtered(filters)
     priced: LiteralString = """
         SELECT h.price
@@ -250,7 +254,10 @@ async def select_moves(
     return await Rows(connection, PriceMove).all(
         f"""
         WITH moved AS MATERIALIZED (
-            SELECT DISTINCT product_id FROM price_history WHERE recorded_at >= %(since)s
+            SELECT DISTINCT product_id
+              FROM price_history
+             WHERE recorded_at >= %(since)s
+               AND (%(only)s::bigint[] IS NULL OR product_id = ANY(%(only)s))
         )
         SELECT p.id AS product_id, p.url, d.domain_name AS domain, p.product_name AS name,
                old.price AS old_price, p.price, p.currency, p.availability, p.price_changed_at,
@@ -275,6 +282,7 @@ async def select_moves(
         {
             **values,
             "since": since,
+            "only": None if only is None else list(only),
             "drops": None if direction is None else direction is PriceDirection.DROPS,
             "by_amount": by is PriceMeasure.AMOUNT,
             "limit": limit,

@@ -166,7 +166,7 @@ async def delete_rejected(connection: Connection, product_id: int, price: Decima
 
 async def lock_product(connection: Connection, product_id: int) -> bool:
     return (
-        await Rows(connection, Locked).first(
+        await Rows(connection, LockedProduct).first(
             "SELECT id FROM products WHERE id = %s FOR NO KEY UPDATE", (product_id,)
         )
         is not None
@@ -174,7 +174,7 @@ async def lock_product(connection: Connection, product_id: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedProduct:
     """A product that no other transaction changes."""
 
     id: int

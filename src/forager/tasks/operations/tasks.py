@@ -72,6 +72,7 @@ _ABOUT_TASK = {
     "found_by": "How the URL was found.",
     "browser_since": "When it was decided that the page needs a browser; null: it does not.",
     "browser_until": "When that decision expires: the next visit is made without a browser.",
+    "moved_to": "Where the URL redirects to permanently: requested instead of it.",
     "started_at": "When the current or last attempt started.",
 }
 

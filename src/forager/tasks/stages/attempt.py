@@ -70,6 +70,13 @@ class LeasedTask:
     # the decision that it needs one is too old: the next visit checks it
     browser_expired: bool = False
     priority: int = 5
+    # where its URL redirects to permanently, if that is the page of its product
+    moved_to: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The URL to request."""
+        return self.moved_to or self.url
 
     @property
     def ref(self) -> ArchiveRef | None:
@@ -93,6 +100,8 @@ class Attempt:
     delay: float = 0.0
     http_status: int | None = None
     final_url: str | None = None
+    # where permanent redirects lead
+    moved_to: str | None = None
     proxy_id: int | None = None
     duration_ms: int | None = None
     size: int | None = None

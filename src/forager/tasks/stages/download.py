@@ -30,16 +30,16 @@ from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.stages.page_archive import Download, PageArchive
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import hints as hint_store
-from forager.tasks.store.stages import set_needs_browser
+from forager.tasks.store.stages import set_moved, set_needs_browser
 
 NOT_MODIFIED = 304
 PAGES = (ContentKind.HTML, ContentKind.XHTML)
 BATCH_BYTES = 16 * 1024 * 1024
 # of fetched and uncommitted pages; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
-# held tasks per download: most of them wait for their hosts
+# leased tasks per download: most of them wait for their hosts
 LEASED_PER_DOWNLOAD = 16
-# held tasks per download that do not wait for their hosts
+# leased tasks per download that do not wait for their hosts
 BEGUN_PER_DOWNLOAD = 6
 # downloads that end at nearly the same time share one claim
 CLAIM_INTERVAL = 0.02
@@ -55,6 +55,12 @@ DATABASE_DELAY = 1.0
 
 
 class Downloader(StageLoop[Download]):
+    """Claims queued tasks, fetches their pages, and commits the responses in batches.
+
+    A task is claimed only if its host has a slot soon. Until a batch is committed, its tasks stay
+    leased, and another worker takes them over if this one dies.
+    """
+
     batch_size = 100
     batch_seconds = 0.5
     batch_bytes = BATCH_BYTES
@@ -156,19 +162,12 @@ class Downloader(StageLoop[Download]):
                 render_room=max(0, self._browser.room - len(self._rendering)),
             )
         )
-        self._end_turn(tasks)
+        self._last_domain = last_domain(tasks, self._last_domain)
         if self._hints is not None and among is not None:
             waiting = await self._still_waiting(among, tasks)
             done = [task_id for task_id in among if task_id not in waiting]
             await self._hints.end_claim(done, has_room=self._has_room())
         return len(tasks)
-
-    def _end_turn(self, tasks: Sequence[LeasedTask]) -> None:
-        """Set where the next claim starts: after the last domain of the lowest priority reached."""
-        lowest = max((task.priority for task in tasks), default=0)
-        ids = [task.domain_id for task in tasks if task.priority == lowest]
-        if ids:
-            self._last_domain = max(ids, key=lambda id_: (id_ <= self._last_domain, id_))
 
     async def _still_waiting(self, named: Sequence[int], claimed: Sequence[LeasedTask]) -> set[int]:
         """Hinted tasks whose domains cannot take them yet; all others need no further attempt."""
@@ -228,7 +227,7 @@ class Downloader(StageLoop[Download]):
         self, task: LeasedTask, plan: RolloutPlan, fetch: PageFetch
     ) -> Download:
         # a check without a browser needs the whole page: that it is unchanged would show nothing
-        request = Request(task.url) if task.needs_browser else _request(task, plan)
+        request = Request(task.address) if task.needs_browser else _request(task, plan)
         response = await _fetch(fetch, request)
         if response.status == NOT_MODIFIED:
             return Download(_seen(task, fetch, TaskOutcome.UNCHANGED))
@@ -242,7 +241,7 @@ class Downloader(StageLoop[Download]):
             if self._settings.render_skip_unchanged:
                 return Download(_seen(task, fetch, TaskOutcome.UNCHANGED))
             before = await self._browser.static_before(task)
-            response = before or await _fetch(fetch, Request(task.url))
+            response = before or await _fetch(fetch, Request(task.address))
         if kind_of(response.body, response.headers.get("Content-Type"), response.url) not in PAGES:
             return Download(_seen(task, fetch, TaskOutcome.OK), response)
         rendered = await self._browser.render(fetch, response)
@@ -263,6 +262,14 @@ class Downloader(StageLoop[Download]):
             await complete_tasks(connection, done, settings=self._settings)
             await touch_unchanged(connection, unchanged)
             await dead_letters.resolve_of_tasks(connection, unchanged)
+        moved = {
+            download.task.id: download.attempt.moved_to
+            for download in batch
+            if download.attempt.moved_to != download.task.moved_to
+            and download.attempt.outcome is not TaskOutcome.DEFERRED
+        }
+        if moved:
+            await set_moved(connection, moved)
         left = {download.task.id: True for download in batch if download.needs_browser}
         if left:
             await set_needs_browser(connection, left)
@@ -274,6 +281,16 @@ class Downloader(StageLoop[Download]):
                 page = page_of(download.response, rendered=download.rendered is not None)
                 task = download.task
                 self._cache.put(task.id, task.domain_id, download.attempt.ref, page)
+
+
+def last_domain(tasks: Sequence[LeasedTask], start: int) -> int:
+    """The last domain of the lowest priority that a claim reached, which began after `start`.
+
+    The next claim begins after this domain.
+    """
+    lowest = min((task.priority for task in tasks), default=0)
+    ids = [task.domain_id for task in tasks if task.priority == lowest]
+    return max(ids, key=lambda id_: (id_ <= start, id_), default=start)
 
 
 async def _fetch(fetch: PageFetch, request: Request) -> Response:
@@ -291,8 +308,10 @@ def _request(task: LeasedTask, plan: RolloutPlan) -> Request:
     is_retry = task.retry_count > 0
     is_read = task.parser_version == read_by(*used_parser(task.url, active))
     if not is_read or tried_versions(task.url, active, canary) is not None:
-        return Request(task.url, is_retry=is_retry)
-    return Request(task.url, etag=task.etag, last_modified=task.last_modified, is_retry=is_retry)
+        return Request(task.address, is_retry=is_retry)
+    return Request(
+        task.address, etag=task.etag, last_modified=task.last_modified, is_retry=is_retry
+    )
 
 
 def read_by(parser: str, version: str) -> str:
@@ -309,6 +328,7 @@ def _seen(task: LeasedTask, fetch: PageFetch, outcome: TaskOutcome) -> Attempt:
         proxy_id=fetch.proxy_id,
         duration_ms=fetch.duration_ms,
         size=fetch.size,
+        moved_to=fetch.permanent_url if fetch.permanent_url != task.url else None,
     )
 
 

@@ -269,7 +269,7 @@ class TaskLeases:
     """The leases of the tasks that a worker holds in both stages."""
 
     def __init__(self) -> None:
-        # locked during a claim: until its response has arrived, the held tasks are unknown
+        # locked during a claim: until its response has arrived, the leased tasks are unknown
         self.claiming = asyncio.Lock()
         self.may_claim = True
         self._leased: dict[int, int] = {}
@@ -294,7 +294,7 @@ class TaskLeases:
         return dict(self._leased)
 
     def tick(self) -> Tick:
-        """Report progress: settled tasks, no held tasks, or a wait for storage.
+        """Report progress: settled tasks, no leased tasks, or a wait for storage.
 
         Killing a worker that waits for storage would spend a retry of every task it holds.
         """

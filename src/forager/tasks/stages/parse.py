@@ -44,7 +44,7 @@ PER_PROCESS = 32
 # a domain has about one part in this many of them
 SHARES = 4
 # others leave a page this long to the worker that downloaded it and has it in memory
-LEFT_TO_OTHERS = 1.0
+DOWNLOADER_GRACE = 1.0
 GOOD = frozenset({"ok", "suspect"})
 
 
@@ -141,7 +141,7 @@ class ParseStage(StageLoop[ReadTask]):
                 limit=self._room() if limit is None else limit,
                 among=among,
                 besides=besides,
-                waited=LEFT_TO_OTHERS,
+                waited=DOWNLOADER_GRACE,
                 region=self._settings.region,
             )
         )
@@ -335,8 +335,8 @@ def _cause(read: ReadTask, written: Written | None) -> Cause | None:
 def _field_errors(read: ReadTask) -> Iterator[Attempt]:
     """The errors of a parser's fields on a page whose other fields were stored."""
     for problem in read.reading.active.problems if read.reading is not None else ():
-        words = one_line(f"{problem.field}: {problem.message}")
-        cause = Cause(ErrorKind.PARSE, words, stack_trace=problem.stack_trace)
+        message = one_line(f"{problem.field}: {problem.message}")
+        cause = Cause(ErrorKind.PARSE, message, stack_trace=problem.stack_trace)
         yield replace(read.attempt, cause=cause)
 
 

@@ -16,7 +16,8 @@ from forager.jobs.store.reads import renderer_is_there
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import LeasedTask
 
-PRIORITIES = range(1, 11)
+# as stored: 1 is claimed first
+_STORED_PRIORITIES = range(1, 11)
 _LAST_ID = 2**63 - 1
 # A parser version counts while its product is stored: a product that was archived or deleted is
 # restored only by a complete response, not by a 304.
@@ -27,12 +28,22 @@ READ_BY: LiteralString = """
     END AS parser_version
 """
 
+# A permanent redirect is followed once, and remembered while it leads to the page of the product.
+MOVED_TO: LiteralString = """
+    CASE WHEN t.moved_to IS NOT NULL
+          AND EXISTS (SELECT FROM product_aliases a JOIN products p ON p.id = a.product_id
+                       WHERE a.url_hash = t.url_hash AND p.url = t.moved_to)
+         THEN t.moved_to
+    END AS moved_to
+"""
+
 COLUMNS: LiteralString = f"""
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
     t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
     d.domain_name, d.use_proxies, d.allow_private,
     coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser,
-    t.needs_browser AND t.browser_until <= now() IS TRUE AS browser_expired, t.priority
+    t.needs_browser AND t.browser_until <= now() IS TRUE AS browser_expired,
+    10 - t.priority AS priority, {MOVED_TO}
 """
 
 # Whether only workers with a browser may download a task: by the setting of the task or its domain,
@@ -215,9 +226,9 @@ async def claim_queued(
             "throttled": list(throttled),
             "other_room": concurrency if rooms is None else 1,
             "concurrency": concurrency,
-            "priorities": [priority for priority in PRIORITIES for _ in range(2)],
-            "first": [after + 1, 0] * len(PRIORITIES),
-            "last": [_LAST_ID, after] * len(PRIORITIES),
+            "priorities": [priority for priority in _STORED_PRIORITIES for _ in range(2)],
+            "first": [after + 1, 0] * len(_STORED_PRIORITIES),
+            "last": [_LAST_ID, after] * len(_STORED_PRIORITIES),
             "among": None if among is None else list(among),
             "region": region,
             "task_proxies": task_proxies,

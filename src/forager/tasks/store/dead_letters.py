@@ -42,7 +42,7 @@ class LetterGroup:
 
 
 # parameters of the conditions; NULL: any
-Wanted = Mapping[str, Any]
+Conditions = Mapping[str, Any]
 MATCHES: LiteralString = """
     l.resolved_at IS NULL
     AND (%(ids)s::bigint[] IS NULL OR l.id = ANY(%(ids)s))
@@ -82,7 +82,7 @@ async def resolve_of_tasks(connection: Connection, task_ids: Sequence[int]) -> N
 
 
 async def select_letters(
-    connection: Connection, wanted: Wanted, *, before: int | None, limit: int
+    connection: Connection, conditions: Conditions, *, before: int | None, limit: int
 ) -> list[DeadLetter]:
     """Open letters, newest first."""
     return await Rows(connection, DeadLetter).all(
@@ -96,11 +96,13 @@ async def select_letters(
          ORDER BY l.id DESC
          LIMIT %(limit)s
         """,
-        {**wanted, "before": before, "limit": limit},
+        {**conditions, "before": before, "limit": limit},
     )
 
 
-async def select_groups(connection: Connection, wanted: Wanted, *, limit: int) -> list[LetterGroup]:
+async def select_groups(
+    connection: Connection, conditions: Conditions, *, limit: int
+) -> list[LetterGroup]:
     """Open letters by cause and domain, the most frequent first."""
     return await Rows(connection, LetterGroup).all(
         f"""
@@ -114,7 +116,7 @@ async def select_groups(connection: Connection, wanted: Wanted, *, limit: int) -
          ORDER BY count(*) DESC, max(l.died_at) DESC
          LIMIT %(limit)s
         """,
-        {**wanted, "limit": limit},
+        {**conditions, "limit": limit},
     )
 
 
@@ -124,13 +126,15 @@ async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int
     )
 
 
-async def count_letters(connection: Connection, wanted: Wanted) -> int:
+async def count_letters(connection: Connection, conditions: Conditions) -> int:
     return await Values(connection, int).one(
-        f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", wanted
+        f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", conditions
     )
 
 
-async def resolve(connection: Connection, wanted: Wanted, *, resolution: str, limit: int) -> int:
+async def resolve(
+    connection: Connection, conditions: Conditions, *, resolution: str, limit: int
+) -> int:
     """Resolve some letters; `retried`: their tasks are retried now."""
     return await Values(connection, int).one(
         f"""
@@ -156,5 +160,5 @@ async def resolve(connection: Connection, wanted: Wanted, *, resolution: str, li
         )
         SELECT count(*) FROM chosen LEFT JOIN woken ON true
         """,
-        {**wanted, "resolution": resolution, "limit": limit},
+        {**conditions, "resolution": resolution, "limit": limit},
     )

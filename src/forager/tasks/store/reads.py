@@ -23,8 +23,8 @@ _TASKS: LiteralString = """
     t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
     t.failed_visits,
     t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
-    t.parser_version, t.render, t.needs_browser, t.browser_since, t.browser_until, t.found_by,
-    t.created_at, t.updated_at,
+    t.parser_version, t.render, t.needs_browser, t.browser_since, t.browser_until, t.moved_to,
+    t.found_by, t.created_at, t.updated_at,
     d.task_hold AS domain_hold,
     (SELECT c.hold FROM task_control c) AS all_hold,
     (SELECT h.alarm FROM domain_health h WHERE h.domain_id = d.id) AS domain_alarm

@@ -15,7 +15,7 @@ from forager.tasks.store.claims import COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class TaskHolder:
     """A worker for tasks, or one that holds tasks. No `last_seen`: it has no row."""
 
     id: UUID
@@ -35,8 +35,8 @@ class OrphanedTask(LeasedTask):
 _WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
 
 
-async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
-    return await Rows(connection, Holder).all(
+async def select_holders(connection: Connection, *, stale_after: float) -> list[TaskHolder]:
+    return await Rows(connection, TaskHolder).all(
         """
         WITH RECURSIVE holders AS (
             -- from one to the next: there may be many tasks to a worker
@@ -62,7 +62,7 @@ async def select_holders(connection: Connection, *, stale_after: float) -> list[
 
 
 async def lock_orphans(
-    connection: Connection, workers: Sequence[Holder], *, stale_after: float | None, limit: int
+    connection: Connection, workers: Sequence[TaskHolder], *, stale_after: float | None, limit: int
 ) -> list[OrphanedTask]:
     """Tasks of dead workers; `stale_after`: only if their heartbeats are still stale."""
     return await Rows(connection, OrphanedTask).all(

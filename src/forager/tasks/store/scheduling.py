@@ -119,7 +119,7 @@ WITH RECURSIVE waiting AS (
          LIMIT 1
      ) AS following
 ), listed AS (
-    SELECT domain_id, array_agg(priority::int ORDER BY priority) AS priorities
+    SELECT domain_id, array_agg(10 - priority ORDER BY priority) AS priorities
       FROM waiting
      GROUP BY domain_id
 ), busy AS (
@@ -176,7 +176,7 @@ WITH candidates AS (
             SELECT id, priority, scheduled_at, popularity
               FROM crawl_tasks t
              WHERE status = 'pending' AND hold IS NULL
-               AND domain_id = budget.domain_id AND priority = wanted.priority
+               AND domain_id = budget.domain_id AND priority = 10 - wanted.priority
                AND scheduled_at <= now()
                -- with no worker that renders, they would take the place of others
                AND (%(has_renderer)s OR NOT {WANTS_BROWSER})

@@ -109,6 +109,19 @@ async def set_needs_browser(connection: Connection, needs: Mapping[int, bool]) -
     )
 
 
+async def set_moved(connection: Connection, ends: Mapping[int, str | None]) -> None:
+    """Remember where the URLs of tasks redirect to permanently, or forget it."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET moved_to = e.url
+          FROM unnest(%s::bigint[], %s::text[]) AS e (id, url)
+         WHERE t.id = e.id AND t.moved_to IS DISTINCT FROM e.url
+        """,
+        (list(ends), list(ends.values())),
+    )
+
+
 async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
     """Make the next downloads unconditional."""
     await connection.execute(

@@ -14,7 +14,7 @@ from forager.db.database import RUNNER_LIMITS, Database, pool_url
 from forager.errors import LeaseLost
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
-from forager.processes.control import Assignment, Order, Stop
+from forager.processes.control import Assignment, Command, Stop
 from forager.processes.lease_monitor import LeaseMonitor, join_supervisor
 from forager.settings import Settings
 from forager.tasks.hints import Hints
@@ -52,8 +52,8 @@ async def _run(
         database, settings, worker_id, on_renewed=lease_monitor.renewed, hints=hints
     )
 
-    def deliver(order: Order) -> None:
-        if isinstance(order, Stop):
+    def deliver(command: Command) -> None:
+        if isinstance(command, Stop):
             worker.stop()
 
     lease_monitor.attach(deliver)

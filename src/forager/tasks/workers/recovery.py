@@ -22,7 +22,7 @@ from forager.tasks.stages.attempt import Attempt, Stage, StageOfWorker, TaskOutc
 from forager.tasks.stages.settle import MOVE_AFTER, settle
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
-from forager.tasks.store.recovery import OLD_ROWS, Holder, OrphanedTask
+from forager.tasks.store.recovery import OLD_ROWS, OrphanedTask, TaskHolder
 from forager.tasks.task import RecoveredTask
 
 __all__ = ["OLD_ROWS"]
@@ -79,7 +79,7 @@ class TaskRecovery:
         holder = await self._holder(worker_id)
         await self._forget_workers(holder)
 
-    async def _forget_workers(self, workers: Sequence[Holder]) -> None:
+    async def _forget_workers(self, workers: Sequence[TaskHolder]) -> None:
         """Delete the rows of dead workers that hold no tasks; this also closes their segments."""
         async with self._database.transaction() as connection:
             holding = await store.select_holding(connection, [worker.id for worker in workers])
@@ -88,16 +88,16 @@ class TaskRecovery:
                 connection, [worker.id for worker in free], [worker.last_seen for worker in free]
             )
 
-    async def _holder(self, worker_id: UUID) -> list[Holder]:
+    async def _holder(self, worker_id: UUID) -> list[TaskHolder]:
         holders = await self._database.run(
             store.select_holders, stale_after=self._settings.stale_after
         )
         return [holder for holder in holders if holder.id == worker_id]
 
     async def _recover(
-        self, workers: Sequence[Holder], reason: str, *, stale_after: float | None = None
+        self, workers: Sequence[TaskHolder], reason: str, *, stale_after: float | None = None
     ) -> list[RecoveredTask]:
-        """Recover tasks in chunks, then delete the workers: every held task needs a known worker.
+        """Recover tasks in chunks, then delete the workers: every leased task needs a known worker.
 
         With `stale_after`, only workers whose heartbeats are still stale.
         """

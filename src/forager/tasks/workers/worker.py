@@ -153,7 +153,7 @@ class TaskWorker:
         return work
 
     async def _beat(self, parsing: ParseStage, downloading: Downloader) -> None:
-        """Renew the row of this worker, and compare the held tasks with the database."""
+        """Renew the row of this worker, and compare the leased tasks with the database."""
         while True:
             pause = self._settings.heartbeat_interval
             with self._outage:

@@ -16,13 +16,9 @@ from forager.analytics.answers import (
 from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.analytics.operations import ANALYSES
 from forager.analytics.sync import sync
-from forager.archive.options import archive_options
-from forager.checks import Examination, Level, Report, Topic, checks_in, run_checks
+from forager.checks import Examination, Level, Report, Topic
 from forager.doctor.registry import checks_of
-from forager.documents import checks
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.hints import Hint, as_command
-from forager.hints import action as call
 from forager.operations.slots import Slots
 from forager.products.audit import last_audit
 from forager.web.formats import counted
@@ -96,7 +92,8 @@ async def show_audit(visit: ReaderVisit) -> WebPage:
 @action(router, "/audit")
 async def run_audit(visit: OperatorVisit, form: Submitted) -> Done:
     found = await visit.audit()
-    return Done(f"Audit finished: {counted(len(found.findings), 'finding')}.", to="/audit")
+    text = f"Audit finished: {counted(len(found.findings), 'finding')}."
+    return Done(text, to="/audit", leaves=True)
 
 
 @page(router, "/doctor")
@@ -115,20 +112,9 @@ async def show_doctor(visit: AdminVisit) -> WebPage:
     )
 
 
-MAX_CHECKED = 5000
-
-
 @action(router, "/sources/{source_id}/check")
 async def check_source(visit: OperatorVisit, form: Submitted, source_id: str) -> WebPage:
-    source = await visit.get_source(source_id)
-    if source.pages > MAX_CHECKED:
-        raise InvalidInput(
-            f"{source_id} has more than {MAX_CHECKED:,} pages, which takes too long for a page",
-            hint=Hint("Run {}.", as_command(call("sources check", source_id))),
-        )
-    storage = archive_options(visit.settings).open()
-    pages = await checks.read_source(visit.database, storage, source_id)
-    report = await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
+    report = await visit.check_source(await visit.get_source(source_id))
     intro = "Compares published pages with their archived responses to find lost content."
     return checks_page(f"Check of {source_id}", intro, report)
 

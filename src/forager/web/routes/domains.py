@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from fastapi import Path
 
-from forager.crawl.report import waits_of
+from forager.crawl.report import AnswerGroup, crawl_report, waits_of
 from forager.crawl.traffic import Traffic, set_traffic
 from forager.errors import InvalidInput
 from forager.failures.service import ErrorFilter, list_errors
@@ -17,6 +17,7 @@ from forager.fetch.host_history.record import host_minutes
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import robots_report
+from forager.jobs.job import Job
 from forager.jobs.lifecycle import ACTIVE
 from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, describe_acceptance, list_alarms
@@ -25,6 +26,7 @@ from forager.tasks.selection import Selection
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.host_charts import host_charts
+from forager.web.job_view import load_answers
 from forager.web.page import Done, WebPage, action, cached, new_router, page
 from forager.web.visit import AdminVisit, OperatorVisit, WebVisit
 
@@ -32,7 +34,7 @@ router = new_router()
 
 BILL_LINES = 50
 
-SHOWN_JOBS, SHOWN_TASKS, SHOWN_ERRORS = 10, 10, 10
+SHOWN_JOBS, SHOWN_TASKS, SHOWN_ERRORS = 8, 8, 8
 # of the charts
 MINUTES = 360
 
@@ -115,14 +117,27 @@ async def _cockpit(visit: WebVisit, name: str) -> dict[str, object]:
         statuses=list(ACTIVE), host=name, user_id=visit.caller.sees_only, limit=SHOWN_JOBS
     )
     wanted = ErrorFilter(domain=name, user_id=visit.caller.sees_only)
+    newest, answers = await _answers(visit, name)
     due = await visit.tasks.list_tasks(Selection(domain=name, due=True), limit=SHOWN_TASKS)
     return {
         "history": host_charts(minutes, datetime.now(UTC)),
         "jobs": jobs.items,
         "waits": await waits_of(visit.database, jobs.items),
+        "newest": newest,
+        "answers": answers,
         "due": due.items,
         "errors": (await list_errors(visit.database, wanted, limit=SHOWN_ERRORS)).items,
     }
+
+
+async def _answers(visit: WebVisit, name: str) -> tuple[Job | None, list[AnswerGroup]]:
+    """The newest crawl of a host that has answers, and these by status and media type."""
+    found = await visit.queue.list_jobs(host=name, user_id=visit.caller.sees_only, limit=3)
+    for job in found.items:
+        report = await crawl_report(visit.database, visit.queue, job.id)
+        if answers := await load_answers(visit, report):
+            return job, answers
+    return None, []
 
 
 TRAFFIC = {

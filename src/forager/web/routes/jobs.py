@@ -18,7 +18,7 @@ from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
 from forager.crawl import admission
 from forager.crawl.ledger import Ledger
-from forager.crawl.report import CrawlReport, crawl_report, waits_of
+from forager.crawl.report import CrawlReport, crawl_report, crawl_reports, waits_in
 from forager.crawl.results.export import CrawlExport, CrawlExportFormat, export_size, export_stream
 from forager.crawl.results.url_lists import (
     UrlFilter,
@@ -93,12 +93,14 @@ async def list_jobs(visit: ReaderVisit, cursor: Cursor = None) -> WebPage:
         else visit.queue.counts(user_id=owner)
     )
     states = filters["statuses"] or list(Status)
+    reports = await crawl_reports(visit.database, [job.id for job in found.items])
     return WebPage(
         "jobs.html",
         jobs=found,
         moves={job.id: moves_of(job) for job in found.items},
         built=await generations_of_jobs(visit.database, [job.id for job in found.items]),
-        waits=await waits_of(visit.database, found.items),
+        reports=reports,
+        waits=waits_in(reports),
         counts=counts,
         total=None if narrowed else sum(counts[state] for state in states),
         summary=await summarize_jobs(visit.database, user_id=owner),

@@ -12,13 +12,15 @@ from forager.settings.loading import setting_text, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.formats import duration
-from forager.web.overview import MINUTES, POINTS, Overview, load_overview
+from forager.web.overview import MINUTES, Overview, load_overview
 from forager.web.page import WebPage, new_router, page
 from forager.web.visit import AdminVisit, OperatorVisit, ReaderVisit
 
 router = new_router()
 
 SHOWN_KINDS = 10
+# points of a chart, for any time range
+POINTS = 60
 # time ranges of the charts, in minutes
 RANGES = {60: "last hour", 360: "last 6 hours", 1440: "last 24 hours"}
 
@@ -34,7 +36,7 @@ async def overview(visit: ReaderVisit) -> WebPage:
     return WebPage(
         "overview.html",
         overview=found,
-        rate=_rate(found, minutes),
+        rate=_rate(found, times),
         backlog=_backlog(found, times),
         ticks=[*(f"{duration(20 * minutes * part)} ago" for part in (3, 2, 1)), "now"],
         times=times,
@@ -52,15 +54,27 @@ def _times(now: datetime, minutes: int) -> list[datetime]:
     return [now - ago * width for ago in reversed(range(POINTS))]
 
 
-def _rate(found: Overview, minutes: int) -> list[Series]:
-    """Numbers per minute."""
-    width = minutes // POINTS
-    pace, tasks = found.shown.pace, found.shown.tasks
-    lines = [Series("URLs of crawls", [count / width for count in pace.settled], "a")]
+def _rate(found: Overview, times: Sequence[datetime]) -> list[Series]:
+    """Numbers per minute, as they were stored; those of the present minute are not yet."""
+    crawled, failures = [0.0] * POINTS, [0.0] * POINTS
+    width = times[1] - times[0]
+    for sample in found.shown.crawled:
+        place = _place(sample.at, times)
+        crawled[place] += sample.settled * timedelta(minutes=1) / width
+        failures[place] += sample.failed * timedelta(minutes=1) / width
+    crawled[-1] = max(crawled[-1], found.shown.rate * 60)
+    lines = [Series("URLs of crawls", crawled, "a")]
+    tasks = found.shown.tasks
     if found.tasks.any_tasks:
         lines.append(Series("task attempts", _means(tasks.attempts), "b"))
-    failed = [a / width + b for a, b in zip(pace.failed, _means(tasks.failed), strict=True)]
+    failed = [a + b for a, b in zip(failures, _means(tasks.failed), strict=True)]
     return [*lines, Series("failed", failed, "d")] if any(failed) else lines
+
+
+def _place(at: datetime, times: Sequence[datetime]) -> int:
+    """The point that a sample belongs to."""
+    ago = max(timedelta(), times[-1] - at) // (times[1] - times[0])
+    return max(0, len(times) - 1 - ago)
 
 
 def _means(by_minute: Sequence[float]) -> list[float]:
@@ -71,13 +85,12 @@ def _means(by_minute: Sequence[float]) -> list[float]:
 
 def _backlog(found: Overview, times: Sequence[datetime]) -> list[Series]:
     """The last sample of each point, and the present numbers; no line where none was stored."""
-    width, shown = times[1] - times[0], found.shown
+    shown = found.shown
     jobs: list[float | None] = [None] * len(times)
     tasks: list[float | None] = [None] * len(times)
     for sample in shown.backlog:
-        place = len(times) - 1 - max(0, (times[-1] - sample.at) // width)
-        if place >= 0:
-            jobs[place], tasks[place] = sample.jobs, sample.tasks
+        place = _place(sample.at, times)
+        jobs[place], tasks[place] = sample.jobs, sample.tasks
     jobs[-1], tasks[-1] = shown.active, shown.tasks.total_waiting
     lines = [Series("unfinished jobs", jobs, "a")]
     return [*lines, Series("waiting tasks", tasks, "b")] if found.tasks.any_tasks else lines

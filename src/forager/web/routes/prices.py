@@ -54,8 +54,9 @@ async def list_changes(visit: ReaderVisit) -> WebPage:
         limit=LIMIT,
         # amounts in different currencies cannot be compared
         is_mixed=by is PriceMeasure.AMOUNT and len({each.currency for each in moves}) > 1,
-        is_narrowed=any(form.text(name) for name in NARROWED),
+        is_narrowed=bool(_narrowed(visit)),
         alert_url=_alert_url(visit, days),
+        export=urlencode(_narrowed(visit) | {"content": "changes", "days": str(days)}),
     )
 
 
@@ -70,6 +71,9 @@ async def _moves(
 
 def _alert_url(visit: WebVisit, days: int) -> str:
     """The form of a rule for the products that the page is narrowed to."""
-    given = {name: visit.asked.text(name) for name in NARROWED}
-    rule = {"kind": "price_drop", "percent": "10", "days": str(days), **given}
-    return f"/alerts?{urlencode({name: value for name, value in rule.items() if value})}"
+    rule = {"kind": "price_drop", "percent": "10", "days": str(days), **_narrowed(visit)}
+    return f"/alerts?{urlencode(rule)}"
+
+
+def _narrowed(visit: WebVisit) -> dict[str, str]:
+    return {name: text for name in NARROWED if (text := visit.asked.text(name))}

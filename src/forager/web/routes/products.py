@@ -14,12 +14,15 @@ from starlette.responses import Response
 
 from forager.api.limits import Paging, RowId
 from forager.api.streams import MEDIA_TYPES, download, image_response
-from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.errors import InvalidInput, NotAllowed
 from forager.extract.product.product import Availability, FieldName
 from forager.products import service as products
-from forager.products.alerts import rules as alerts
-from forager.products.alerts.rules import AlertKind, NewAlert
-from forager.products.export import ProductExport, ProductsExportFormat, export_stream
+from forager.products.export import (
+    ExportContent,
+    ProductExport,
+    ProductsExportFormat,
+    export_stream,
+)
 from forager.products.filters import Filters, ProductOrder
 from forager.products.lookup import thumbnails
 from forager.products.offers import ShopOffer, compare_offers
@@ -27,7 +30,7 @@ from forager.products.price_history import PriceEntry, price_history, recent_pri
 from forager.products.price_history import percent as percent_of
 from forager.products.product import ImageRecord, ProductRecord
 from forager.products.search import ProductSearchPage, list_or_search
-from forager.products.service import ProductDetails, show_product
+from forager.products.service import ProductDetails, list_currencies, show_product
 from forager.tasks.alarms import accept_replacement
 from forager.tasks.selection import Selection
 from forager.web.formats import humanize, money, number
@@ -49,9 +52,9 @@ FILTERS = (
 @page(router, "/products")
 async def list_products(visit: ReaderVisit) -> WebPage:
     form = visit.asked
-    found, problem = ProductSearchPage([], None), None
+    found, currencies, problem = ProductSearchPage([], None), list[str](), None
     try:
-        found = (await cached(visit, lambda: _found(visit, form))).answer
+        found, currencies = (await cached(visit, lambda: _found(visit, form))).answer
     except InvalidInput as error:
         problem = error
     ids = [each.id for each in found.items]
@@ -59,6 +62,7 @@ async def list_products(visit: ReaderVisit) -> WebPage:
     return WebPage(
         "products.html",
         found=found,
+        currencies=currencies,
         order=fixed_order_of(visit, () if form.text("q") else SORTS),
         thumbnails=await thumbnails(visit.database, ids),
         prices={number: list(map(float, few)) for number, few in prices.items()},
@@ -79,8 +83,11 @@ async def export(visit: ReaderVisit) -> Response:
     kind = (
         ProductsExportFormat.JSONL if form.text("format") == "jsonl" else ProductsExportFormat.CSV
     )
-    parts = export_stream(visit.database, ProductExport(kind, filters_of(form)))
-    return await download(parts, f"products.{kind}", MEDIA_TYPES[kind])
+    content = next((c for c in ExportContent if c == form.text("content")), ExportContent.PRODUCTS)
+    days = form.number("days", least=1, most=3650) if content is ExportContent.CHANGES else None
+    since = None if days is None else datetime.now(UTC) - timedelta(days=days)
+    parts = export_stream(visit.database, ProductExport(kind, filters_of(form), content, since))
+    return await download(parts, f"{content}.{kind}", MEDIA_TYPES[kind])
 
 
 @page(router, "/products/{product_id}")
@@ -131,18 +138,26 @@ async def accept(visit: OperatorVisit, form: Submitted, product_id: RowId) -> Do
     return Done(text, to=f"/products/{product_id}")
 
 
-async def _found(visit: WebVisit, form: Form) -> ProductSearchPage:
+async def _found(visit: WebVisit, form: Form) -> tuple[ProductSearchPage, list[str]]:
+    """Products, and the currencies of the catalog if the list is limited to the first of them."""
     paging = Paging(cursor=visit.paging["cursor"], limit=PAGE_SIZE)
     order = SORTS.get(form.text("sort"))
     words, wanted = form.optional("q"), filters_of(form)
-    return await list_or_search(visit.database, words, wanted, order, engine=visit.engine, **paging)
+    currencies: list[str] = []
+    if order in BY_PRICE and not words and wanted.currency is None:
+        # prices in different currencies cannot be compared
+        found = await list_currencies(visit.database)
+        if len(found) > 1:
+            currencies, wanted = found, replace(wanted, currency=found[0])
+    page = await list_or_search(visit.database, words, wanted, order, engine=visit.engine, **paging)
+    return page, currencies
 
 
 def filters_of(form: Form) -> Filters:
     return Filters(
-        min_price=_amount(form, "min_price"),
-        max_price=_amount(form, "max_price"),
-        min_rating=_amount(form, "min_rating"),
+        min_price=amount_of(form, "min_price"),
+        max_price=amount_of(form, "max_price"),
+        min_rating=amount_of(form, "min_rating"),
         currency=form.optional("currency"),
         availability=tuple(form.texts("availability")),
         brand=form.optional("brand"),
@@ -153,7 +168,7 @@ def filters_of(form: Form) -> Filters:
     )
 
 
-def _amount(form: Form, name: str) -> Decimal | None:
+def amount_of(form: Form, name: str) -> Decimal | None:
     return None if form.amount(name, most=LARGEST_PRICE) is None else Decimal(form.text(name))
 
 
@@ -173,6 +188,7 @@ SORTS = {
     "-price": ProductOrder.DEAREST,
     "-updated": ProductOrder.UPDATED,
 }
+BY_PRICE = (ProductOrder.CHEAPEST, ProductOrder.DEAREST)
 
 
 CHANGES_DRAWN = 300
@@ -288,79 +304,3 @@ def _value(product: ProductRecord, name: FieldName) -> str | None:
             return number(value)
         case _:
             return str(value)
-
-
-ALERTS = 100
-RULE_KINDS = {
-    AlertKind.PRICE_BELOW: "Price falls below an amount",
-    AlertKind.PRICE_ABOVE: "Price rises above an amount",
-    AlertKind.PRICE_DROP: "Price drops by a percentage",
-    AlertKind.PRICE_RISE: "Price rises by a percentage",
-    AlertKind.NEW_LOW: "Lowest price in a number of days",
-    AlertKind.BACK_IN_STOCK: "Back in stock",
-    AlertKind.BEST_OFFER: "Best offer of the item changes",
-    AlertKind.UNDERCUT: "Price falls below the own price",
-}
-
-
-@page(router, "/alerts")
-async def list_alerts(visit: ReaderVisit) -> WebPage:
-    form = visit.asked
-    return await _alerts(visit, form, form.optional("cursor"))
-
-
-async def _alerts(
-    visit: WebVisit, given: Form, cursor: str | None = None, error: ForagerError | None = None
-) -> WebPage:
-    """The rules, and the form with its input."""
-    found = await alerts.list_alerts(visit.database, cursor=cursor, limit=ALERTS)
-    return WebPage(
-        "alerts.html",
-        rules=found,
-        given=given,
-        kinds=[(kind.value, label) for kind, label in RULE_KINDS.items()],
-        problem=error,
-    ).after(error)
-
-
-@action(router, "/alerts")
-async def add_alert(visit: OperatorVisit, form: Submitted) -> Done | WebPage:
-    try:
-        rule = await alerts.add_alert(visit.database, _new_alert(form))
-    except ForagerError as error:
-        return await _alerts(visit, form, error=error)
-    return Done(f"Alert added: {rule.condition}.", to="/alerts", leaves=True)
-
-
-@action(router, "/alerts/{rule_id}/delete")
-async def delete_alert(visit: OperatorVisit, form: Submitted, rule_id: RowId) -> Done:
-    await alerts.delete_alert(visit.database, rule_id)
-    return Done("Alert deleted.", to="/alerts")
-
-
-def _new_alert(form: Form) -> NewAlert:
-    """The rule of the form; values that its kind does not have are left out."""
-    kind = next((each for each in AlertKind if each == form.text("kind")), None)
-    if kind is None:
-        raise InvalidInput("choose a condition")
-    wanted = {
-        AlertKind.PRICE_BELOW: ("amount", "currency"),
-        AlertKind.PRICE_ABOVE: ("amount", "currency"),
-        AlertKind.PRICE_DROP: ("percent", "days", "currency"),
-        AlertKind.PRICE_RISE: ("percent", "days", "currency"),
-        AlertKind.NEW_LOW: ("days", "currency"),
-        AlertKind.BACK_IN_STOCK: (),
-        AlertKind.BEST_OFFER: ("currency",),
-        AlertKind.UNDERCUT: ("currency",),
-    }[kind]
-    return NewAlert(
-        kind,
-        percent=_amount(form, "percent") if "percent" in wanted else None,
-        amount=_amount(form, "amount") if "amount" in wanted else None,
-        days=form.number("days", least=1) if "days" in wanted else None,
-        currency=form.optional("currency") if "currency" in wanted else None,
-        product=form.optional("product"),
-        domain=form.optional("domain"),
-        brand=form.optional("brand"),
-        category=form.optional("category"),
-    )

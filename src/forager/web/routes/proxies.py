@@ -10,7 +10,7 @@ from forager.errors import ForagerError, InvalidInput
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.proxies.operations import trial_options
-from forager.fetch.proxies.probe import Trial, try_proxies
+from forager.fetch.proxies.probe import ProxyTrial, try_proxies
 from forager.fetch.proxies.proxy import ProxySpec, parse_cost
 from forager.fetch.proxies.service import ProxyChanges, parse_address
 from forager.operations.models import LARGEST_BIGINT
@@ -126,7 +126,7 @@ async def test(visit: AdminVisit, form: Submitted, proxy_id: RowId) -> Done:
     return Done(_outcome(trial), to="/proxies", failed=not trial.result.ok)
 
 
-def _outcome(trial: Trial) -> str:
+def _outcome(trial: ProxyTrial) -> str:
     result = trial.result
     if not result.ok:
         return f"Proxy {result.proxy_id} failed: {result.error}."

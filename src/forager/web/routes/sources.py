@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from forager.api.problems import problem_of
 from forager.crawl.admission import check_addresses, start_refresh
-from forager.crawl.declared import Planned, apply_plan, parse_sources, plan_sources
+from forager.crawl.declared import PlannedSource, apply_plan, parse_sources, plan_sources
 from forager.crawl.results.url_lists import PathNode, path_tree
 from forager.crawl.settlement import Outcome
 from forager.documents import publication, sources
@@ -67,7 +67,7 @@ async def new_sources(visit: AdminVisit) -> WebPage:
 @action(router, "/new-sources")
 async def apply_sources(visit: AdminVisit, form: Submitted) -> Done | WebPage:
     """Show what a pasted file would change, or apply it."""
-    plan: list[Planned] = []
+    plan: list[PlannedSource] = []
     problem = None
     try:
         declared = await asyncio.to_thread(parse_sources, form.text("text"))
@@ -75,7 +75,7 @@ async def apply_sources(visit: AdminVisit, form: Submitted) -> Done | WebPage:
             check_addresses(each.options(), visit.caller, visit.settings)
         plan = await plan_sources(visit.database, visit.settings, declared)
         if form.checked("apply"):
-            done = await apply_plan(visit.database, visit.settings, plan)
+            done = await apply_plan(visit.database, visit.settings, plan, actor=visit.caller.actor)
             return Done(f"{counted(len(done), 'source')} applied.", to="/sources", leaves=True)
     except ForagerError as error:
         problem = error

@@ -19,7 +19,7 @@ from forager.web.page import Done, WebPage, action, attempt, new_router, page
 from forager.web.sessions import read_secret
 from forager.web.visit import AdminVisit, OperatorVisit, ReaderVisit, WebVisit
 from forager.webhooks.delivery import message_content, send_test
-from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
+from forager.webhooks.service import DeliveryState, NewWebhook, WebhookChanges, WebhookWithSecret
 
 router = new_router()
 
@@ -185,7 +185,7 @@ def _values(form: Form) -> dict[str, Any]:
     }
 
 
-def _issued(issued: Issued) -> Done:
+def _issued(issued: WebhookWithSecret) -> Done:
     """The next page shows the secret once; e-mail addresses have none."""
     place = f"/webhooks/{issued.webhook.id}"
     return Done(

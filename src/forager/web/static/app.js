@@ -115,6 +115,7 @@ function swap(part) {
   htmx.process(element);
   countTicked();
   offerRows(element, part, added);
+  document.dispatchEvent(new Event("forager:updated"));
 }
 
 // a list keeps its rows in place: new ones are shown when they are asked for
@@ -140,8 +141,9 @@ function offerRows(element, part, added) {
   element.before(pill);
 }
 
-// what a person opened, ticked or typed stays as it is
+// what a person opened, ticked, typed or sorted stays as it is
 function keepsOwnState(attribute, element) {
+  if (element.tagName === "TH" && ["tabindex", "class", "aria-sort"].includes(attribute)) return false;
   if (attribute === "open" && element.tagName === "DETAILS") return false;
   if (attribute === "checked" || attribute === "value") return element.type === "hidden" || element.tagName !== "INPUT";
   return true;

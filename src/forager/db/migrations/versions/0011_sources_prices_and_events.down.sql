@@ -7,14 +7,19 @@ DROP TABLE host_minutes;
 
 -- crawl -------------------------------------------------------------------------------------------
 
+ALTER TABLE crawl_states DROP COLUMN memory_mb, DROP COLUMN log_lines;
+DROP TABLE crawl_minutes;
+
 -- documents ---------------------------------------------------------------------------------------
 ALTER TABLE sources DROP COLUMN markdown_way, DROP COLUMN markdown_checked_at;
 ALTER TABLE generations DROP COLUMN embedded_at;
 
 -- tasks -------------------------------------------------------------------------------------------
-ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until;
+ALTER TABLE crawl_tasks DROP COLUMN browser_since, DROP COLUMN browser_until, DROP COLUMN moved_to;
 
 -- products ----------------------------------------------------------------------------------------
+DROP VIEW price_index;
+DROP VIEW price_changes;
 DROP VIEW daily_prices;
 DROP VIEW items;
 DROP VIEW product_items;

@@ -42,6 +42,39 @@ COMMENT ON COLUMN domains.traffic_delay IS
 
 -- crawl -------------------------------------------------------------------------------------------
 
+CREATE TABLE crawl_minutes (
+    job_id uuid NOT NULL,
+    at timestamptz NOT NULL,
+    user_id uuid,
+    discovered bigint NOT NULL,
+    settled bigint NOT NULL,
+    failed bigint NOT NULL,
+    newly_settled bigint NOT NULL,
+    newly_failed bigint NOT NULL,
+    PRIMARY KEY (job_id, at)
+);
+
+CREATE INDEX crawl_minutes_at_idx ON crawl_minutes (at);
+
+COMMENT ON TABLE crawl_minutes IS
+    'Counts of each crawl at work, stored once a minute. Deleted after two days.';
+COMMENT ON COLUMN crawl_minutes.job_id IS 'The job (`crawl_jobs.id`); it may be deleted earlier.';
+COMMENT ON COLUMN crawl_minutes.at IS 'The minute of the sample.';
+COMMENT ON COLUMN crawl_minutes.user_id IS 'The owner of the job; NULL: the installation.';
+COMMENT ON COLUMN crawl_minutes.discovered IS 'URLs discovered so far.';
+COMMENT ON COLUMN crawl_minutes.settled IS 'URLs with an outcome so far.';
+COMMENT ON COLUMN crawl_minutes.failed IS 'URLs that failed so far.';
+COMMENT ON COLUMN crawl_minutes.newly_settled IS 'URLs that got their outcome since the last sample.';
+COMMENT ON COLUMN crawl_minutes.newly_failed IS 'URLs that failed since the last sample.';
+
+ALTER TABLE crawl_states
+    ADD COLUMN memory_mb integer,
+    ADD COLUMN log_lines jsonb;
+COMMENT ON COLUMN crawl_states.memory_mb IS
+    'Memory of its runner process in MB, which may run other jobs too.';
+COMMENT ON COLUMN crawl_states.log_lines IS
+    'The last log lines of its runner about this job: time, level and text.';
+
 -- documents ---------------------------------------------------------------------------------------
 ALTER TABLE sources
     ADD COLUMN markdown_way text,
@@ -56,7 +89,10 @@ COMMENT ON COLUMN generations.embedded_at IS 'When all its sections had vectors,
 -- tasks -------------------------------------------------------------------------------------------
 ALTER TABLE crawl_tasks
     ADD COLUMN browser_since timestamptz,
-    ADD COLUMN browser_until timestamptz;
+    ADD COLUMN browser_until timestamptz,
+    ADD COLUMN moved_to text;
+COMMENT ON COLUMN crawl_tasks.moved_to IS
+    'Where the URL redirects to permanently: requested instead while it is the page of the product.';
 COMMENT ON COLUMN crawl_tasks.browser_since IS
     'When `needs_browser` was decided; NULL: it does not need one.';
 COMMENT ON COLUMN crawl_tasks.browser_until IS
@@ -245,6 +281,72 @@ COMMENT ON COLUMN daily_prices.day IS 'The day, in UTC.';
 COMMENT ON COLUMN daily_prices.price IS 'The last price of the day.';
 COMMENT ON COLUMN daily_prices.currency IS 'ISO 4217 currency of the price.';
 COMMENT ON COLUMN daily_prices.availability IS 'The last availability of the day.';
+
+-- Each price with the one before it in the same currency. Movers of a period are the first old and
+-- the last new price of each product.
+CREATE VIEW price_changes AS
+SELECT h.product_id, p.product_name AS name, d.domain_name AS domain, p.brand, p.category,
+       h.recorded_at, h.old_price, h.price, h.currency,
+       h.price - h.old_price AS amount,
+       round(100 * (h.price / h.old_price - 1), 2) AS percent,
+       h.availability
+  FROM (SELECT product_id, recorded_at, price, currency, availability,
+               lag(price) OVER (PARTITION BY product_id, currency ORDER BY recorded_at, id)
+                   AS old_price
+          FROM price_history
+         WHERE price > 0) AS h
+  JOIN products p ON p.id = h.product_id
+  JOIN domains d ON d.id = p.domain_id
+ WHERE h.price <> h.old_price;
+COMMENT ON VIEW price_changes IS 'Changes of prices with the price before, for drops and rises of a period.';
+COMMENT ON COLUMN price_changes.product_id IS 'The product (`products.id`).';
+COMMENT ON COLUMN price_changes.name IS 'Its name.';
+COMMENT ON COLUMN price_changes.domain IS 'Its shop.';
+COMMENT ON COLUMN price_changes.brand IS 'Its brand.';
+COMMENT ON COLUMN price_changes.category IS 'Its category path.';
+COMMENT ON COLUMN price_changes.recorded_at IS 'When the new price was first seen.';
+COMMENT ON COLUMN price_changes.old_price IS 'The price before, in the same currency.';
+COMMENT ON COLUMN price_changes.price IS 'The new price.';
+COMMENT ON COLUMN price_changes.currency IS 'ISO 4217 currency of both prices.';
+COMMENT ON COLUMN price_changes.amount IS 'The change; negative: a drop.';
+COMMENT ON COLUMN price_changes.percent IS 'The change in percent of the price before.';
+COMMENT ON COLUMN price_changes.availability IS 'The availability at the new price.';
+
+-- The geometric mean of the price changes of all products that had a price on the first day.
+CREATE VIEW price_index AS
+WITH first AS (
+    SELECT greatest((min(recorded_at) AT TIME ZONE 'UTC')::date,
+                    (now() AT TIME ZONE 'UTC')::date - 90) AS day
+      FROM price_history
+), base AS MATERIALIZED (
+    SELECT p.id, p.currency, split_part(p.category, ' > ', 1) AS category
+      FROM products p
+     WHERE EXISTS (SELECT FROM price_history h, first f
+                    WHERE h.product_id = p.id AND h.currency = p.currency AND h.price > 0
+                      AND (h.recorded_at AT TIME ZONE 'UTC')::date <= f.day)
+), sizes AS (
+    SELECT category, count(*) AS products FROM base GROUP BY category
+), steps AS (
+    SELECT b.category, (c.recorded_at AT TIME ZONE 'UTC')::date AS day,
+           sum(ln(c.price / c.old_price)) AS step
+      FROM base b
+      JOIN price_changes c ON c.product_id = b.id AND c.currency = b.currency
+     WHERE (c.recorded_at AT TIME ZONE 'UTC')::date > (SELECT day FROM first)
+     GROUP BY 1, 2
+)
+SELECT s.category, d.day::date AS day,
+       round(100 * exp(sum(coalesce(t.step, 0)) OVER (PARTITION BY s.category ORDER BY d.day)
+                       / s.products), 2) AS value,
+       s.products
+  FROM sizes s
+ CROSS JOIN generate_series((SELECT day FROM first), (now() AT TIME ZONE 'UTC')::date,
+                            interval '1 day') AS d (day)
+  LEFT JOIN steps t ON t.category IS NOT DISTINCT FROM s.category AND t.day = d.day;
+COMMENT ON VIEW price_index IS 'Price level of each category by day, 100 on the first day of the last 90.';
+COMMENT ON COLUMN price_index.category IS 'First step of the category path; NULL: none.';
+COMMENT ON COLUMN price_index.day IS 'The day, in UTC.';
+COMMENT ON COLUMN price_index.value IS 'The price level at its end; 100 on the first day.';
+COMMENT ON COLUMN price_index.products IS 'Products that had a price on the first day.';
 
 -- parsers -----------------------------------------------------------------------------------------
 CREATE TABLE model_usage (

@@ -119,7 +119,9 @@ def _labeled_codes(view: DomView) -> Iterator[_LabeledCode]:
             if code is None or _is_aside(node, view):
                 continue
             distance = abs(order - view.start)
-            yield _judged(found, code, distance, hidden=view.surroundings.of(_parent(node)).hidden)
+            yield _labeled_code(
+                found, code, distance, hidden=view.surroundings.of(_parent(node)).hidden
+            )
 
 
 def _next_text(texts: list[Text], at: int) -> str:
@@ -163,7 +165,7 @@ def _is_code(text: str) -> bool:
     return len(text) >= 3 and any(map(str.isdigit, text))
 
 
-def _judged(found: re.Match[str], code: str, distance: int, *, hidden: bool) -> _LabeledCode:
+def _labeled_code(found: re.Match[str], code: str, distance: int, *, hidden: bool) -> _LabeledCode:
     trust = _WEAK_TRUST if found["weak"] else _STRONG_TRUST
     trust -= 0.2 if hidden else 0.0
     trust -= 0.1 if distance > _FAR else 0.0

@@ -221,7 +221,7 @@ def _candidates_of(element: Element, view: DomView, repeats: int) -> Iterator[Pr
     if all(money.amount in former for money in moneys):
         former = frozenset()  # named after the list price together with the price
     for money in moneys[:4]:
-        for each in _judged(money, text, element, base - (1.0 if several else 0.0), view):
+        for each in _candidate(money, text, element, base - (1.0 if several else 0.0), view):
             if each.amount in former:
                 each.former = each.struck = True
             yield each
@@ -277,7 +277,7 @@ def _nearness(element: Element, view: DomView) -> float:
     return score
 
 
-def _judged(
+def _candidate(
     money: Money, text: str, element: Element, base: float, view: DomView
 ) -> Iterator[PriceCandidate]:
     before, after = text[max(0, money.start - 40) : money.start], text[money.end : money.end + 30]
@@ -347,7 +347,7 @@ def _in_text(text: str, parent: LexborNode, order: int, view: DomView) -> Iterat
     base += 0.7 if _is_loud(parent) else 0.0
     for money in moneys:
         if money.symbol and not _PROSE.search(text[: money.start]):
-            yield from _judged(money, text, element, base - 1.0, view)
+            yield from _candidate(money, text, element, base - 1.0, view)
 
 
 # words of a sentence before an amount, which is no label

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from forager.backoff import backoff_sql
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
-from forager.fetch.proxies.proxy import EncryptedProxy, ProxyRecord, Tally
+from forager.fetch.proxies.proxy import EncryptedProxy, ProxyRecord, ProxyTally
 
 _SEALED: LiteralString = """
     p.id, p.proxy_protocol AS scheme, p.proxy_url AS host, p.proxy_port AS port,
@@ -131,7 +131,7 @@ _FAILURES_IN_A_ROW: LiteralString = (
 
 
 async def add_outcomes(
-    connection: Connection, tallies: Mapping[int, Tally], *, weight: int
+    connection: Connection, tallies: Mapping[int, ProxyTally], *, weight: int
 ) -> None:
     """Add to the counters; the average covers about the last `weight` successes."""
     await connection.execute(

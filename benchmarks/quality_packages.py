@@ -1,0 +1,211 @@
+"""Losses of documents by generator: python -m benchmarks.quality_packages [PACKAGE ...]
+
+For each Debian package, blocks are learned from up to 64 random pages, and up to 40 others are
+extracted and compared with what they show. Packages are downloaded and unpacked once. The tables
+replace those of the last run in `benchmarks/results/quality-docs.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+from benchmarks.quality_search import CACHE
+from benchmarks.report import Report
+from benchmarks.search_sites import unpacked
+from forager.extract.audit import PageAudit, audit_page
+from forager.extract.content.repeated import RepeatedBlocks, blocks_of, learn
+from forager.extract.document import EXTRACTOR_VERSION, Document, extract_reading
+
+PAGES = 40
+SAMPLE = 64  # pages that blocks are learned from
+MAX_TARGETS = 150  # pages of one package that links with an anchor lead to
+
+# packages of the issue that asked for these numbers; rules were corrected with their pages
+KNOWN = (
+    "erlang-doc", "ghc-doc", "haproxy-doc", "libgtk-4-doc", "nim-doc", "racket-doc",
+    "swi-prolog-doc", "python-sqlalchemy-doc", "python-scipy-doc", "git-doc",
+)  # fmt: skip
+# generators whose pages were first read for version 11
+FURTHER = (
+    "gap-doc", "yard-doc", "grass-doc", "ada-reference-manual-2012", "twisted-doc", "lua-ldoc",
+    "smlnj-doc", "povray-doc", "groovy-doc", "postgis-doc", "libvirt-doc", "maxima-doc",
+    "r-doc-html", "libreoffice-help-en-us",
+)  # fmt: skip
+KINDS = ("title", "code", "table row", "list item")
+_LINK = re.compile(r"\]\(<?(https://docs\.example\.org/[^)\s>]+#[^)\s>]+)>?\)")
+_CODE = re.compile(r"^(?: *[-*>] *)*(`{3,})([^\n`]*)\n", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class PackageFacts:
+    """Sums over the pages of one package."""
+
+    name: str
+    generators: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    worst: list[tuple[int, str, str]] = field(default_factory=list)  # losses, page, examples
+
+    @property
+    def generator(self) -> str:
+        return self.generators.most_common(1)[0][0] if self.generators else "unknown"
+
+    def add(self, path: Path, audit: PageAudit, document: Document | None) -> None:
+        losses = audit.losses
+        self.generators[losses.generator] += 1
+        self.counts.update(
+            pages=1,
+            words=losses.words,
+            removed=sum(losses.removed_words.values()),
+            lost=len(losses.lost_words),
+            headings=audit.headings,
+            lost_headings=len(audit.lost_headings),
+            sections=audit.sections,
+            large=len(audit.large_sections),
+            empty=audit.is_empty,
+            untitled=document is not None and not document.title.strip(),
+        )
+        for kind in KINDS:
+            self.counts[kind] += losses.elements.get(kind, 0)
+            self.counts[f"lost {kind}"] += len(losses.lost.get(kind, ()))
+        if document is not None:
+            fences = _CODE.findall(document.markdown)[::2]
+            self.counts["blocks"] += len(fences)
+            self.counts["named"] += sum(bool(language.strip()) for _, language in fences)
+        if losses.lost_count or audit.lost_headings:
+            found = [losses.summary, *audit.lost_headings[:2]]
+            self.worst.append((losses.lost_count, path.name, "; ".join(filter(None, found))))
+
+
+def measure(package: str, folder: Path) -> PackageFacts:
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".html", ".htm") and path.is_file() and not path.is_symlink()
+    )
+    random.Random(11).shuffle(files)
+    repeated = learned(folder, files[-SAMPLE:])
+    facts = PackageFacts(package)
+    links: dict[str, list[str]] = {}
+    for path in files[:PAGES]:
+        body, url = path.read_bytes(), _url(folder, path)
+        reading = extract_reading(body, url, "text/html", repeated=repeated)
+        facts.add(path, audit_page(body, url, "text/html", repeated=repeated), reading.document)
+        for link in _LINK.findall(reading.document.markdown) if reading.document else ():
+            page, anchor = urldefrag(link)
+            links.setdefault(page, []).append(unquote(anchor))
+    facts.counts.update(_followed(folder, links, repeated))
+    return facts
+
+
+def learned(folder: Path, files: Iterable[Path]) -> RepeatedBlocks:
+    sample: list[Any] = []
+    for path in files:
+        extract_reading(
+            path.read_bytes(), _url(folder, path), "text/html",
+            on_tokens=lambda tokens: sample.append(blocks_of(tokens)),
+        )  # fmt: skip
+    return RepeatedBlocks.from_json(json.loads(json.dumps(learn(sample).as_json())))
+
+
+def _followed(folder: Path, links: dict[str, list[str]], repeated: RepeatedBlocks) -> Counter[str]:
+    """Links with an anchor that an element of their page has, and those that no section has."""
+    counts: Counter[str] = Counter()
+    for page, anchors in islice(links.items(), MAX_TARGETS):
+        path = folder / unquote(page.removeprefix("https://docs.example.org/"))
+        if not path.is_file():
+            continue
+        body = path.read_bytes()
+        names = set(_names(body.decode("utf-8", "replace")))
+        document = extract_reading(body, page, "text/html", repeated=repeated).document
+        known = {
+            anchor
+            for section in (document.sections if document else ())
+            for anchor in (section.anchor, *section.anchors)
+        }
+        present = [anchor for anchor in anchors if anchor in names]
+        counts.update(links=len(present), astray=sum(anchor not in known for anchor in present))
+    return counts
+
+
+_NAME = re.compile(r"""\b(?:id|name)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.IGNORECASE)
+
+
+def _names(html: str) -> Iterator[str]:
+    from html import unescape
+
+    return (unescape("".join(found)) for found in _NAME.findall(html))
+
+
+def _url(folder: Path, path: Path) -> str:
+    return f"https://docs.example.org/{path.relative_to(folder)}"
+
+
+def report_packages(packages: Sequence[str]) -> str:
+    found = [measure(package, unpacked(CACHE, package)) for package in packages]
+    report = Report("Quality of documents")
+    report.heading("Losses by generator")
+    report.text(
+        f"Version {EXTRACTOR_VERSION}, up to {PAGES} random pages of each package, with the blocks"
+        f" learned from {SAMPLE} others (`python -m benchmarks.quality_packages`). A word is lost"
+        " if the page shows it, and neither the document nor a text that a rule removed (as"
+        " `explain` lists them) has it. Titles, code blocks, rows, items and headings: on the page"
+        " / lost. Code blocks: with a language / all. Links: with an anchor that the linked page"
+        " has / that no section has."
+    )
+    report.text(_PACKAGES)
+    head = [
+        "package", "generator", "pages", "words", "removed by rules", "lost words", "titles",
+        "code", "rows", "items", "headings", "language", "links", "sections", "over 20 KB",
+    ]  # fmt: skip
+    report.table(head, [_row(each) for each in found])
+    for each in found:
+        for count, page, examples in sorted(each.worst, reverse=True)[:3]:
+            print(f"{each.name} {page} {count}: {examples}")
+    return report.write("quality-docs.md", keep=True)
+
+
+_PACKAGES = """\
+Rules were corrected with pages of the first ten packages for versions 8 to 10. The others were read
+for version 11 for the first time. Before it, 170,971 words and 776 headings of PostGIS's manual
+were outside the reference pages that were taken for all of it; functions of pydoctor were no
+sections (596 sections on Twisted's pages); YARD's descriptions of constants were in their headings;
+and tables of contents that are no lists stayed (GAP). On up to 12 pages of each package, the words
+of the markdown were compared with the text that Chromium shows: no two words were joined.
+
+The lost headings of Erlang, SQLAlchemy, GRASS, LDoc and libvirt are those of menus, tables of
+contents and page heads. Known and left: code whose only sign is a font in a style sheet (Ada's
+manual) stays text, and code of generators without a known language names none."""
+
+
+def _row(facts: PackageFacts) -> list[str]:
+    counts = facts.counts
+    return [
+        facts.name,
+        facts.generator,
+        *(f"{counts[name]:,}" for name in ("pages", "words", "removed", "lost")),
+        *(f"{counts[kind]:,} / {counts[f'lost {kind}']:,}" for kind in KINDS),
+        f"{counts['headings']:,} / {counts['lost_headings']:,}",
+        f"{counts['named']:,} / {counts['blocks']:,}",
+        f"{counts['links']:,} / {counts['astray']:,}",
+        f"{counts['sections']:,}",
+        f"{counts['large']:,}",
+    ]
+
+
+def main() -> int:
+    print(report_packages(sys.argv[1:] or (*KNOWN, *FURTHER)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
