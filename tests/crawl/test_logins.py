@@ -118,3 +118,21 @@ async def test_login_of_a_source_that_has_no_crawl(crawls: Crawls, site: Site) -
     assert changed.job_id is None
     with pytest.raises(InvalidInput, match="Host"):
         await login(context, SOURCE, Login(headers={"Host": "x"}))
+
+
+async def test_documentation_about_logins_is_no_sign(crawls: Crawls, site: Site) -> None:
+    """Neither a redirect to a page about authorization, nor one page that shows a form."""
+    site.pages = {
+        "/": html("Home", ["/old", "/form", "/a", "/b"]),
+        "/old": moved("/auth/overview"),
+        "/auth/overview": html("Authorization"),
+        "/form": html("A form", body='<form><input type="password"></form>'),
+        "/a": html("A"),
+        "/b": html("B"),
+    }
+    await crawls.run(f"{site.url}/", source=SOURCE)
+    done = await crawl(crawls, site, "session=monday")
+    assert done.job.status is Status.COMPLETED
+    outcomes = done.outcomes(site.url)
+    assert outcomes["/auth/overview"] == "unchanged:same_content"
+    assert outcomes["/form"] == "excluded:login"

@@ -7,8 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from crawl.crawling import Crawls
+from crawl.file_sources import ask_agent, changed_pages
 from crawl.refreshing import SOURCE, crawl, generations
+from forager.archive.options import archive_options
+from forager.checks import Topic, checks_in, run_checks
 from forager.crawl.explain.explanation import explain
+from forager.documents import checks
 from forager.documents.reader import read_page
 from forager.settings import Settings
 from forager.settings.crawling import MarkdownMode
@@ -260,3 +264,28 @@ async def test_markdown_that_fails_for_a_while_is_tried_again(crawls: Crawls, si
     # the HTML is better than no page
     assert done.outcomes(site.url)["/guide/"] == "fetched"
     assert "Only in markdown" not in await content_of(crawls, f"{site.url}/guide/")
+
+
+async def test_an_agent_gets_the_markdown_with_the_address_of_the_page(
+    crawls: Crawls, site: Site
+) -> None:
+    similar(site)
+    await crawl(crawls, site)
+    answer = await ask_agent(crawls, "Stopping it: only in markdown, Pump")
+    assert f"{site.url}/api/pump.html#no-slug" in answer
+    assert "Only in markdown: Pump." in answer
+    assert ".md" not in answer
+    changed = markdown("Pump").body.decode().replace("green button", "red button")
+    site.pages["/api/pump.md"] = text(changed, "text/markdown")
+    await crawl(crawls, site)
+    assert await changed_pages(crawls) == {"added": [], "removed": [], "changed": ["pump.html"]}
+
+
+async def test_a_source_with_markdown_loses_nothing(crawls: Crawls, site: Site) -> None:
+    similar(site)
+    await crawl(crawls, site)
+    storage = archive_options(crawls.settings).open()
+    pages = await checks.read_source(crawls.database, storage, SOURCE)
+    report = await run_checks(checks_in(checks, topic=Topic.SOURCES), pages)
+    assert report.ok
+    assert not report.problems

@@ -20,9 +20,9 @@ IN_A_ROW = 3
 SECOND_LOOK = 5.0
 UNAUTHORIZED = 401
 LOGGED_OUT = "logged out"
+# documentation has pages about authorization: only what leads to a login counts
 _LOGIN_URL = re.compile(
-    r"[/.?&_-](?:log-?in|sign-?in|sign_in|sso|oauth2?|saml|auth|authorize|session/new|accounts/login)"
-    r"(?:[/.?&=#_-]|$)",
+    r"[/.?&_-](?:log[-_]?in|sign[-_]?in|sso|oauth2?/authorize|session/new)(?:[/.?&=#_-]|$)",
     re.IGNORECASE,
 )
 
@@ -65,8 +65,9 @@ class LoginWatch:
         seen_at = self._suspects.setdefault(entry.key, self._pages)
         self._in_a_row += 1
         is_start = entry.via is Via.SEED and not self._pages
-        # at the second look: it was a page before, or no other page could be read meanwhile
-        is_lost = is_second_look and (previous is not None or seen_at == self._pages)
+        # at the second look: several were pages before, or no other page could be read meanwhile
+        was_page = previous is not None and len(self._suspects) > 1
+        is_lost = is_second_look and (was_page or seen_at == self._pages)
         if self._in_a_row >= IN_A_ROW or is_start or is_lost:
             self.message = f"{LOGGED_OUT}: {entry.url} shows a login form"
         elif is_second_look:

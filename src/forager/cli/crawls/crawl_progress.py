@@ -189,6 +189,10 @@ def show_ledger(ledger: dict[str, Any]) -> None:
     for reason, number in ledger["rendered_by_reason"].items():
         say(f"  rendered: {number} {reason.replace('_', ' ')}")
     for remark, number in ledger["remarks"].items():
+        if remark == "translations":
+            total = ledger["discovered"]
+            say(f"  note: {number:,} of {total:,} URLs are translations; see --language")
+            continue
         say(f"  note: {number} {remark.replace('_', ' ')}")
 
 

@@ -200,7 +200,8 @@ class PageExtractor:
 
         assert page.document is not None
         before = page.document
-        of = TwinOf(url, before.title, page.language, outline_of(before.sections))
+        links = page.links.urls.decode().splitlines()
+        of = TwinOf(url, before.title, page.language, outline_of(before.sections), links)
         read = await self.extract(twin, archive=False, twin_of=of)
         kept = (self._blocks or {}).get(before.content_hash)
         if kept is not None and read.document is not None:

@@ -42,6 +42,7 @@ class TwinOf:
     title: str | None
     language: str | None
     outline: Outline
+    links: Sequence[str] = ()  # other pages that it leads to
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,15 @@ def usual_twins(page: str) -> list[str]:
     return [f"{address}.md"]
 
 
+def _pages_of(twin: str) -> list[str]:
+    """The addresses that the page of a twin usually has."""
+    stem = _TWIN.sub("", twin)
+    if stem == twin:
+        return []
+    folder = [stem.removesuffix("index")] if stem.endswith("/index") else []
+    return [*folder, stem, f"{stem}/", f"{stem}.html", f"{stem}.htm"]
+
+
 def outline_of(sections: Sequence[Section]) -> Outline:
     """The headings of a page with their anchors."""
     return [(each.heading, each.anchor, each.anchors) for each in sections if _is_named(each)]
@@ -121,12 +131,15 @@ def difference(page: Sequence[Section], twin: Sequence[Section]) -> str | None:
 
 def as_page(document: Document, twin: str, of: TwinOf) -> Document:
     """The document of a twin with the anchors of its page, and links to pages instead of twins."""
-    page, shape = of.url, TwinShape.of(of.url, twin)
+    page, shape, links = of.url, TwinShape.of(of.url, twin), frozenset(of.links)
 
     def page_of(url: str) -> str:
         address, mark, anchor = url.partition("#")
         if address == twin:
             return f"{page}{mark}{anchor}"
+        linked = next((other for other in _pages_of(address) if other in links), None)
+        if linked is not None:
+            return f"{linked}{mark}{anchor}"
         return (shape and shape.page_of(url)) or url
 
     anchors: dict[str, deque[tuple[str | None, Sequence[str]]]] = defaultdict(deque)
