@@ -31,8 +31,9 @@ def test_every_command_is_where_it_is_said_to_be(name: str) -> None:
 
 
 def test_the_switch_of_a_host_is_known_before_its_package_is_imported() -> None:
-    command = [FORAGER, "domains", "traffic", "--help"]
-    shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
+    shown = subprocess.run(
+        [FORAGER, "domains", "traffic", "--help"], stdout=subprocess.PIPE, text=True, timeout=60
+    )
     assert shown.stdout.startswith("Usage: forager domains traffic")
 
 
