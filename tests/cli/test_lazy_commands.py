@@ -30,6 +30,13 @@ def test_every_command_is_where_it_is_said_to_be(name: str) -> None:
     assert command.help
 
 
+def test_the_switch_of_a_host_is_known_before_its_package_is_imported() -> None:
+    shown = subprocess.run(
+        [FORAGER, "domains", "traffic", "--help"], stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    assert shown.stdout.startswith("Usage: forager domains traffic")
+
+
 def test_a_group_without_a_command_shows_its_help_and_no_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

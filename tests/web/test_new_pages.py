@@ -181,7 +181,7 @@ async def test_moves_of_jobs_are_listed_and_only_ones_own(
 async def test_a_rare_move_is_looked_for_piece_by_piece(
     database: Database, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeline, "AMONG", 2)
+    monkeypatch.setattr(timeline, "MOVES_SCANNED", 2)
     first = (await queue.enqueue(NewJob(kind="selftest"))).job
     await queue.cancel(first.id)
     for _ in range(3):
