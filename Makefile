@@ -152,7 +152,7 @@ quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folde
 	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)
 
 quality-search: $(READY) ## Score search on real documentation (CORPORA=folder; crawls Debian packages once)
-	@$(BIN)/python -m benchmarks.quality_search $(CORPORA)/search-queries.json
+	@$(BIN)/python -m benchmarks.quality_search $(CORPORA)/search-queries.json $(ARGS)
 
 conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA=folder)
 	@$(BIN)/python benchmarks/conformance_urls.py $(CORPORA)
