@@ -184,8 +184,9 @@ but git, PostGIS and LibreOffice, the words of the markdown were compared with t
 Chromium shows: no two words were joined.
 
 The lost headings of SQLAlchemy, GRASS, LDoc and libvirt that were looked up are those of menus,
-tables of contents and page heads; those of Erlang repeat a title. Known and left: code whose only sign is a font in a style sheet (Ada's
-manual) stays text, and code of generators without a known language names none.
+tables of contents and page heads; those of Erlang repeat a title. Known and left: code whose only
+sign is a font in a style sheet (Ada's manual) stays text, and code of generators without a known
+language names none.
 
 CPU of extraction on 60 pages of each site, versions 10 and 11 in turn, best of twelve on a busy
 machine: PostgreSQL .75, Python .92, cppreference .99, Racket .87, Twisted 1.08 and YARD .97 times
