@@ -232,3 +232,20 @@ def test_a_heading_whose_parts_a_style_separates() -> None:
     name = "<a href=/>Gtk</a><span class=sep role=presentation></span>Widget<span class=sep></span>"
     page = f"<main><h1>{name}set_visible</h1><p>{SENTENCE}</p></main>"
     assert headings(read(page)) == ["Gtk Widget set_visible"]
+
+
+def test_the_first_section_of_a_manual_page_may_stand_in_its_head() -> None:
+    def manual(head: str, beside: str = "") -> Document:
+        text = f"<div class=sect1><h2>DESCRIPTION</h2>{f'<p>{SENTENCE}</p>' * 9}</div>"
+        page = f"""<div id=header><h1>git-add(1)</h1>{head}</div>{beside}
+            <div id=content>{text}</div><div id=footer>Last updated 2024-05-31</div>"""
+        return read(page, "git-add(1)")
+
+    name = "<h2>NAME</h2><div><p>git-add - Add file contents to the index</p></div>"
+    found = manual(name)
+    assert headings(found) == ["git-add(1)", "NAME", "DESCRIPTION"]
+    assert found.sections[1].content == "git-add - Add file contents to the index"
+    assert "Last updated" not in found.markdown
+    assert headings(manual("<h2>Version 2</h2>")) == ["git-add(1)", "DESCRIPTION"]
+    links = "".join(f"<p><a href=p{n}.html>Another page {n}</a></p>" for n in range(30))
+    assert "Another page" not in manual(name, f"<div>{links}</div>").markdown

@@ -88,7 +88,7 @@ def choose_main(tokens: Tokens) -> MainContent:
     for start, rule in _by_precision(text):
         if start not in rejected:
             if _is_plausible(text, start):
-                return _main(tokens, start, rule, len(rejected))
+                return _main(tokens, _with_first_section(text, start), rule, len(rejected))
             rejected[start] = None
     tokens.lenient = True
     text = _Text(tokens)
@@ -166,6 +166,27 @@ def _is_one_of_several(text: _Text, candidates: dict[int, list[int]], start: int
         return False
     own = text.prose(start, end)
     return own < _LARGEST * (own + text.prose(around, start) + text.prose(end, outer_end))
+
+
+def _with_first_section(text: _Text, start: int) -> int:
+    """The element around the main one and a head with the title and a section, as man pages have.
+
+    The main element itself if it has a title, or if much else would come with the head.
+    """
+    tokens = text.tokens
+    titles = [index for index in tokens.titles if index < tokens.closing[start]]
+    if not titles or titles[-1] > start:
+        return start
+    head = tokens.parent_of(titles[-1])
+    end = tokens.closing[head]
+    inside = [
+        at for at in tokens.headings if titles[-1] < at < end and tokens.parent_of(at) == head
+    ]
+    if end > start or not inside or text.prose(tokens.closing[inside[0]], end) < _FEW_WORDS:
+        return start
+    around = _around(tokens, titles[-1], start)
+    others = text.of(around) - text.of(start) - text.of(head)
+    return around if others < _LEAST_PROSE * text.of(start) else start
 
 
 def _is_part_of_manual(text: _Text, start: int, *, several: bool) -> bool:
