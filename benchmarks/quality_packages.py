@@ -37,9 +37,9 @@ KNOWN = (
 )  # fmt: skip
 # generators whose pages were first read for version 11
 FURTHER = (
-    "gap-doc", "yard-doc", "grass-doc", "ada-reference-manual-2012", "tcl8.6-doc", "gprolog-doc",
-    "twisted-doc", "lua-ldoc", "smlnj-doc", "povray-doc", "pari-doc", "groovy-doc", "postgis-doc",
-    "libvirt-doc",
+    "gap-doc", "yard-doc", "grass-doc", "ada-reference-manual-2012", "twisted-doc", "lua-ldoc",
+    "smlnj-doc", "povray-doc", "groovy-doc", "postgis-doc", "libvirt-doc", "maxima-doc",
+    "r-doc-html", "libreoffice-help-en-us",
 )  # fmt: skip
 KINDS = ("title", "code", "table row", "list item")
 _LINK = re.compile(r"\]\(<?(https://docs\.example\.org/[^)\s>]+#[^)\s>]+)>?\)")
@@ -162,6 +162,7 @@ def report_packages(packages: Sequence[str]) -> str:
         " / lost. Code blocks: with a language / all. Links: with an anchor that the linked page"
         " has / that no section has."
     )
+    report.text(_PACKAGES)
     head = [
         "package", "generator", "pages", "words", "removed by rules", "lost words", "titles",
         "code", "rows", "items", "headings", "language", "links", "sections", "over 20 KB",
@@ -171,6 +172,19 @@ def report_packages(packages: Sequence[str]) -> str:
         for count, page, examples in sorted(each.worst, reverse=True)[:3]:
             print(f"{each.name} {page} {count}: {examples}")
     return report.write("quality-docs.md", keep=True)
+
+
+_PACKAGES = """\
+Rules were corrected with pages of the first ten packages for versions 8 to 10. The others were read
+for version 11 for the first time. Before it, 170,971 words and 776 headings of PostGIS's manual
+were outside the reference pages that were taken for all of it; functions of pydoctor were no
+sections (596 sections on Twisted's pages); YARD's descriptions of constants were in their headings;
+and tables of contents that are no lists stayed (GAP). On up to 12 pages of each package, the words
+of the markdown were compared with the text that Chromium shows: no two words were joined.
+
+The lost headings of Erlang, SQLAlchemy, GRASS, LDoc and libvirt are those of menus, tables of
+contents and page heads. Known and left: code whose only sign is a font in a style sheet (Ada's
+manual) stays text, and code of generators without a known language names none."""
 
 
 def _row(facts: PackageFacts) -> list[str]:

@@ -253,7 +253,13 @@ def _speed(report: Report, pages: Sequence[MarkedPage], folder: Path) -> None:
         " search for brands in scripts paid for the new rules, not more. Without gain, and not"
         " used: cutting scripts out before parsing (0.13 less to parse, 0.46 to cut), one CSS"
         " query per kind of element instead of the walk (0.3 to 0.5 each, without positions),"
-        " keeping all links in the walk (0.3 more), and other settings of the allocator."
+        " keeping all links in the walk (0.3 more), and other settings of the allocator. Versions 8"
+        " and 9 take the same time as each other (9.9, in turn). Stopping early where structured"
+        " data has price, name, availability and code is not used: 21 of the pages have all four."
+        " On these, leaving out brand labels, scripts and images saves 7 % (2 % over all pages),"
+        " leaving out visible codes loses SKUs (1.000 to .952), and leaving out visible prices and"
+        " stock, which notice deals and sold-out products, loses availability (1.000 to .952) for"
+        " at most 11 % over all pages."
     )
 
 

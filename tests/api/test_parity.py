@@ -21,9 +21,9 @@ from forager.hints import Action, Hint, Option, action, render
 LOCAL = {
     "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
     "support-bundle", "parsers new", "parsers test", "config show", "db current", "db upgrade",
-    "db downgrade", "db backup", "db restore", "search reindex", "sources check", "analytics sync",
+    "db downgrade", "db backup", "db restore", "search reindex", "analytics sync",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
-    "archive migrate", "mcp", "sources apply", "db stop", "db url", "db psql",
+    "archive migrate", "mcp", "db stop", "db url", "db psql",
     "skill show", "skill install",
 }  # fmt: skip
 

@@ -51,6 +51,15 @@ def test_invalid_requests_are_explained_in_terms_of_the_command(
     assert words in refused.err
 
 
+def test_a_crawl_ends_with_what_its_pages_have_lost(url: str) -> None:
+    crawled = cli.forager("crawl", url, "--source", "demo", "--allow-private", "--max-pages", "8")
+    assert crawled.code == 0, crawled.err
+    shown = re.search(r"(\d+) pages compared with what they show: (.+)", crawled.out + crawled.err)
+    assert shown is not None
+    assert int(shown[1]) >= 5
+    assert shown[2].endswith("words, nothing lost")
+
+
 def test_forbidden_urls_have_a_separate_exit_code(url: str) -> None:
     private = cli.forager("crawl", url, "--strategy", "single", "--json")
     assert (private.code, private.json["status"]) == (4, "failed")

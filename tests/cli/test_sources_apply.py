@@ -201,5 +201,12 @@ def test_secrets_of_a_source_are_compared_and_kept(file: Path) -> None:
     assert "uses them when it runs next" in said
     file.write_text(lines)
     assert "= wiki (keep)" in forager("sources", "apply", "--dry-run").out
-    file.write_text(lines.replace("wiki.example", "other.example"))
-    assert "headers:" in forager("sources", "apply", "--dry-run").out
+    others = (
+        lines.replace("wiki.example", "other.example"),
+        # the cookie would be sent without encryption, or to the host of the repository
+        lines.replace("https:", "http:"),
+        f"{lines}    repository: https://git.example/wiki.git\n",
+    )
+    for other in others:
+        file.write_text(other)
+        assert "headers:" in forager("sources", "apply", "--dry-run").out

@@ -77,6 +77,18 @@ async def test_the_past_stays_when_its_crawl_is_deleted(database: Database, queu
     assert await throughput(database, minutes=10_000) == []
 
 
+async def test_a_crawl_that_has_been_paused_for_long_is_not_counted_again(
+    database: Database, queue: Queue
+) -> None:
+    job = await start(database, queue)
+    await settle(database, job, 40, 0)
+    await execute(database, "UPDATE crawl_minutes SET at = at - interval '3 days'")
+    await execute(database, "UPDATE crawl_states SET updated_at = now() - interval '3 days'")
+    await store_minute(database)
+    await store_minute(database)
+    assert await crawl_minutes(database, job) == []
+
+
 async def test_work_before_the_first_sample_is_not_one_minute_of_work(
     database: Database, queue: Queue
 ) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from documents.searching import Look, headings
 from forager.db.database import Database
-from forager.documents.search.embedding import static_model
+from forager.documents.search.embedding import StaticModel, static_model
 from forager.documents.search.rerank import rerank
 from forager.documents.search.scopes import RankedGenerations
-from forager.documents.search.score import Candidate, SectionPlace, WeightedTerms
+from forager.documents.search.score import Candidate, SectionPlace, WeightedTerms, tells_changes
 from forager.documents.search.semantic import Embedding
 from forager.documents.search.tsquery import EMPTY
 from forager.documents.store import embeddings
@@ -190,20 +190,27 @@ async def test_a_small_source_is_searched_by_meaning_beside_an_index_of_large_on
     assert len(found) == 1
 
 
-async def test_sections_with_near_words_come_first() -> None:
+def candidate(number: int, text: str, url: str = "https://s/") -> Candidate:
+    place = SectionPlace(number, 0, "", 1, text, "s", "", url, "en", 0)
+    return Candidate(number, 0, [], [], 0, [], False, 0.0, place=place)
+
+
+def question_about(
+    words: str, *texts: str
+) -> tuple[list[Candidate], list[RankedGenerations], StaticModel]:
+    """Sections with these texts and the words of a question: what is given to the second stage."""
     model = static_model()
     assert model is not None
-    terms = WeightedTerms(["remove", "folder"], ["", ""], [1.0, 1.0], "remove folder", "en", "en")
+    texts_of_terms = words.split()
+    count = len(texts_of_terms)
+    terms = WeightedTerms(texts_of_terms, [""] * count, [1.0] * count, words, "en", "en")
     scope = RankedGenerations("english", [], EMPTY, terms, {"s": terms})
+    return [candidate(number, text) for number, text in enumerate(texts)], [scope], model
+
+
+async def test_sections_with_near_words_come_first() -> None:
     texts = ("Prints a number on a screen.", "Deletes a directory.", "Adds a color.")
-    found = [
-        Candidate(
-            number, 0, [], [], 0, [], False, 0.0,
-            place=SectionPlace(number, 0, "", 1, text, "s", "", "https://s/", "en", 0),
-        )
-        for number, text in enumerate(texts)
-    ]  # fmt: skip
-    ranked = await rerank(found, [scope], model)
+    ranked = await rerank(*question_about("remove folder", *texts))
     assert ranked[0].place.beginning == "Deletes a directory."
 
 
@@ -211,3 +218,29 @@ async def test_nothing_to_rerank_is_no_error() -> None:
     model = static_model()
     assert model is not None
     assert await rerank([], [], model) == []
+
+
+async def test_synonyms_of_documentation_are_near() -> None:
+    ranked = await rerank(
+        *question_about("boot", "A pair of shoes.", "Runs as a daemon.", "Adds a color.")
+    )
+    assert ranked[0].place.beginning == "Runs as a daemon."
+
+
+async def test_a_word_with_another_ending_is_nearer_than_a_synonym() -> None:
+    ranked = await rerank(*question_about("retries", "Repeats it.", "Retrying it."))
+    assert ranked[0].place.beginning == "Retrying it."
+
+
+@pytest.mark.parametrize(
+    ("url", "is_about_changes"),
+    [
+        ("https://s/community/3.0-announcement/", True),
+        ("https://s/relnotes.html", True),
+        ("https://s/whatsnew/changelog.html", True),
+        ("https://s/guide/releasing.html", False),
+        ("https://s/api-guide/versioning/", False),
+    ],
+)
+def test_pages_about_changes_are_known_by_their_address(url: str, is_about_changes: bool) -> None:
+    assert tells_changes(candidate(0, "", url)) == is_about_changes

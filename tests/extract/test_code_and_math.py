@@ -122,3 +122,13 @@ def test_the_signature_of_a_definition_is_code() -> None:
 )  # fmt: skip
 def test_formulas(html: str, markdown: str) -> None:
     assert body_of(read(html)) == markdown
+
+
+def test_a_synopsis_of_functions_is_code() -> None:
+    prototype = "<p><code>geometry <b>{0}</b>(</code>geometry <var>g1</var><code>)</code>;</p>"
+    synopsis = "".join(map(prototype.format, ("ST_Area", "ST_Buffer")))
+    found = read(
+        f"<main><h2>Synopsis</h2><div class=funcsynopsis>{synopsis}</div><p>Text.</p></main>"
+    )
+    code = "geometry ST_Area(geometry g1);\ngeometry ST_Buffer(geometry g1);"
+    assert f"```\n{code}\n```" in found.markdown

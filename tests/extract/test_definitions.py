@@ -334,6 +334,6 @@ def test_a_manual_page_that_is_the_main_element() -> None:
     found = document.sections
     assert [(s.level, s.parent, s.heading) for s in found] == [
         (2, None, "SELECT"),
-        (3, 0, "Description"),
+        (2, None, "Description"),
     ]
     assert found[0].anchor == "SQL-SELECT"

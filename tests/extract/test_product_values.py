@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forager.amounts import amount_text
 from forager.extract.product.availability import availability_in, term_of
 from forager.extract.product.currency import country_hints, currency_of, iso_code
-from forager.extract.product.price import machine_amount, money_in, plain
+from forager.extract.product.price import machine_amount, money_in
 from forager.extract.product.product import Availability
 from forager.extract.product.wording import (
     brand_of,
@@ -104,7 +105,7 @@ def test_amounts_as_machines_write_them(
 
 
 def test_amounts_are_shown_plainly() -> None:
-    assert [plain(Decimal(each)) for each in ("87.11", "88.00", "1E+3", "0.5", "1.2345")] == [
+    assert [amount_text(Decimal(each)) for each in ("87.11", "88.00", "1E+3", "0.5", "1.2345")] == [
         "87.11", "88", "1000", "0.50", "1.2345",
     ]  # fmt: skip
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from forager.amounts import amount_text
 from forager.extract.product.availability import availability_in, term_of
 from forager.extract.product.currency import ISO_CODES, currency_of
-from forager.extract.product.price import MAX_PRICE, amount_of, machine_amount, money_in, plain
+from forager.extract.product.price import MAX_PRICE, amount_of, machine_amount, money_in
 from forager.extract.product.wording import count_of, gtin_of, rating_of
 from fuzz.target import Target, text_of
 
@@ -35,7 +36,7 @@ def _check_price(amount: Decimal | None) -> None:
     assert 0 <= amount < MAX_PRICE
     # more digits than a Decimal calculates with are rounded when they are shown
     if len(amount.as_tuple().digits) <= 28:
-        assert Decimal(plain(amount)) == amount
+        assert Decimal(amount_text(amount)) == amount
 
 
 def _check_others(text: str) -> None:

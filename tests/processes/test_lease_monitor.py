@@ -18,7 +18,9 @@ hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 ours, theirs = socket.socketpair()
 descriptor = fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD, int(sys.argv[1]))
-LeaseMonitor(socket.socket(fileno=descriptor), renewed_at=local_time(), lease_limit=0.5).start()
+monitor = LeaseMonitor(socket.socket(fileno=descriptor), lease_limit=0.5)
+monitor.renewed(local_time())
+monitor.start()
 time.sleep(60)
 """
 

@@ -53,6 +53,9 @@ def test_amounts_and_offers_are_readable(capsys: pytest.CaptureFixture[str]) -> 
     show_rows(ItemOffer.columns, [offer])
     shown = capsys.readouterr().out
     assert "EUR 249.00" in shown
+    assert "COMPARED" not in shown
+    show_rows(ItemOffer.columns, [offer, offer.model_copy(update={"compared_price": "231.5"})])
+    assert "231.50" in capsys.readouterr().out
     assert "+5.0 %" in shown
     assert "PER UNIT" not in shown
 

@@ -51,6 +51,23 @@ async def test_a_channel_at_a_private_address_needs_permission(
     assert TOKEN not in waiting.last_error
 
 
+async def test_the_text_of_pages_notifies_nobody(receiver: Receiver) -> None:
+    """Names of products come from pages, which may contain words and markup of a service."""
+    receiver.answer = TAKEN
+    product = {"id": 1, "url": "https://a.example/@channel", "name": "@everyone <!here> Lamp"}
+    content = {
+        "kind": "product.removed", "occurred_at": "2026-01-01", "domain": "a.example",
+        "source": None, "product": product, "data": {},
+    }  # fmt: skip
+    url = f"mmost://127.0.0.1:{receiver.port}/{TOKEN}{TOKEN}"
+    assert (await chat.send_to_channel(url, content, allow_private=True)).error is None
+    [got] = receiver.got
+    text = got.json["text"]
+    assert "@\N{WORD JOINER}everyone" in text
+    assert "@everyone" not in text
+    assert "@channel" not in text
+
+
 async def test_a_refused_message_is_tried_again(
     database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
 ) -> None:
@@ -86,6 +103,11 @@ async def test_other_services_are_refused(webhooks: Webhooks, url: str) -> None:
 
 async def test_a_workflow_without_a_template_is_a_channel(webhooks: Webhooks) -> None:
     assert (await webhooks.add(NewWebhook(WORKFLOW))).webhook.url.startswith("workflow")
+
+
+async def test_a_service_may_name_its_protocol_by_a_number(webhooks: Webhooks) -> None:
+    issued = await webhooks.add(NewWebhook("kodi://user:swordfish@a.example"))
+    assert issued.webhook.url.startswith("kodi://user:****@a.example")
 
 
 async def test_a_channel_stays_a_channel(webhooks: Webhooks, receiver: Receiver) -> None:

@@ -19,6 +19,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.events.event import EventKind, NewEvent
 from forager.events.service import record_events
+from forager.products.alerts.conditions import AlertKind
 from forager.secrets import Vault
 from forager.settings import Settings, load_settings
 from forager.settings.loading import shown_settings
@@ -109,6 +110,23 @@ async def test_an_alert_arrives_as_a_readable_message(
     [listed] = (await webhooks.deliveries(issued.webhook.id)).items
     sent, _ = await webhooks.delivery(issued.webhook.id, listed.id)
     assert (sent.sent_at is not None, sent.responses[0]["status"]) == (True, 250)
+
+
+@pytest.mark.parametrize("kind", AlertKind)
+async def test_alerts_of_every_kind_arrive(
+    database: Database,
+    webhooks: Webhooks,
+    mail_settings: Settings,
+    server: MailServer,
+    kind: AlertKind,
+) -> None:
+    await webhooks.add(NewWebhook(ADDRESS))
+    product = await add_product(database, 1)
+    event = NewEvent(EventKind.ALERT, product, None, {**ALERT, "rule": {"id": 3, "kind": kind}})
+    async with database.transaction() as connection:
+        await record_events(connection, [event])
+    assert await Deliverer(database, mail_settings).run_once() == 1
+    assert f"Alert rule 3: {kind.replace('_', ' ')}" in server.got[0].get_content()
 
 
 async def test_temporary_errors_are_retried_and_permanent_ones_are_not(

@@ -155,11 +155,9 @@ async def get_segment(database: Database, name: str) -> SegmentRow:
 ORPHAN_AGE = timedelta(days=1)
 
 
-async def find_orphans(
-    database: Database, storage: Storage, *, older_than: timedelta = ORPHAN_AGE
-) -> list[StoredSegment]:
+async def find_orphans(database: Database, storage: Storage) -> list[StoredSegment]:
     """Files without a row. Files are listed first: a row exists before its file is written."""
-    before = datetime.now(UTC) - older_than
+    before = datetime.now(UTC) - ORPHAN_AGE
     old = [stored for stored in await storage.list_segments() if stored.modified < before]
     orphans: list[StoredSegment] = []
     for start in range(0, len(old), _PAGE):

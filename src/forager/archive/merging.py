@@ -57,9 +57,7 @@ def plan_merges(segments: Iterable[SmallSegment], limit: int) -> list[list[Small
     return [group for group in groups if len(group) >= FEWEST]
 
 
-async def merge_segments(
-    database: Database, storage: Storage, limit: int, *, grace: float = GRACE
-) -> MergeCounts:
+async def merge_segments(database: Database, storage: Storage, limit: int) -> MergeCounts:
     """Merge what is small, until nothing is left to merge."""
     async with database.connection() as connection:
         await merges.close_abandoned(connection, OWNER, seconds=GIVEN_UP_AFTER)
@@ -69,24 +67,22 @@ async def merge_segments(
         )
     done = MergeCounts()
     for group in plan_merges(small, limit):
-        if await _merge(database, storage, group, grace):
+        if await _merge(database, storage, group):
             size = sum(segment.bytes for segment in group)
             done = MergeCounts(done.segments + len(group), done.into + 1, done.bytes + size)
     return done
 
 
-async def _merge(
-    database: Database, storage: Storage, group: Sequence[SmallSegment], grace: float
-) -> bool:
+async def _merge(database: Database, storage: Storage, group: Sequence[SmallSegment]) -> bool:
     names = [segment.name for segment in group]
     async with database.connection() as connection:
-        if await merges.claim_segments(connection, names, seconds=grace) < len(names):
+        if await merges.claim_segments(connection, names, seconds=GRACE) < len(names):
             return False  # another merger has some; its claim and ours end by themselves
         target = _new_name(names[0])
         await store.register_segment(connection, target, None)
     try:
         await put_checked(storage, target, _contents(storage, group))
-        await _switch(database, target, group, grace)
+        await _switch(database, target, group)
     except ForagerError as error:
         log.warning("segments not merged", reason=error.message)
         await _discard(database, storage, target)
@@ -101,9 +97,7 @@ async def _contents(storage: Storage, group: Sequence[SmallSegment]) -> AsyncIte
             yield part
 
 
-async def _switch(
-    database: Database, target: str, group: Sequence[SmallSegment], grace: float
-) -> None:
+async def _switch(database: Database, target: str, group: Sequence[SmallSegment]) -> None:
     """All rows at once refer to the merged segment, or none does."""
     names = [segment.name for segment in group]
     starts = list(accumulate((segment.bytes for segment in group[:-1]), initial=0))
@@ -115,8 +109,8 @@ async def _switch(
         if await merges.lock_sources(connection, names) != set(names):
             raise LeaseLost("segments went while they were merged")
         await merges.move_references(connection, target, names, starts)
-        await merges.finish_merge(connection, _sum(target, group), seconds=grace)
-        await merges.keep_segments(connection, names, seconds=grace)
+        await merges.finish_merge(connection, _sum(target, group), seconds=GRACE)
+        await merges.keep_segments(connection, names, seconds=GRACE)
 
 
 async def _discard(database: Database, storage: Storage, target: str) -> None:

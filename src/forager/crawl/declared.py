@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from forager.access.caller import LOCAL
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
 from forager.crawl.preview import address_problems
-from forager.crawl.service import KIND, decrypt_secrets, encrypt_secrets
+from forager.crawl.service import KIND, decrypt_secrets, encrypt_secrets, sites_of
 from forager.db.database import Database
 from forager.db.transactions import InTransaction
 from forager.documents import sources
@@ -32,7 +32,6 @@ from forager.documents.generation import (
     parse_every,
 )
 from forager.errors import GiveUp, InvalidInput, error_text
-from forager.extract.hosts import host_of
 from forager.jobs.queue import Queue
 from forager.operations.models import interval_text
 from forager.secrets import Vault
@@ -255,8 +254,7 @@ def _plan(settings: Settings, declared: DeclaredSource, found: Source | None) ->
 def _with_login(declared: DeclaredSource, found: Source, settings: Settings) -> DeclaredSource:
     """The source with the headers of `sources login`, which no file should contain."""
     known = _known_secrets(found, settings)
-    sites = {host_of(url) for url in found.payload.get("urls", ())}
-    if known is None or declared.headers or {host_of(u) for u in declared.options().seeds} != sites:
+    if known is None or declared.headers or sites_of(declared.options()) != sites_of(known):
         return declared
     return declared.model_copy(update={"headers": known.headers})
 

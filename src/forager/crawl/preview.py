@@ -53,14 +53,14 @@ class CrawlPreview:
 
 
 async def preview_crawl(
-    database: Database, settings: Settings, options: CrawlOptions, *, limit: int = FIRST_URLS
+    database: Database, settings: Settings, options: CrawlOptions
 ) -> CrawlPreview:
     """Read robots.txt, sitemaps and the first page, within half a minute and the host's budget."""
     preview = CrawlPreview()
     gate = open_gate(database, settings, options, ignore_robots=options.ignore_robots)
     try:
         async with asyncio.timeout(SECONDS), gate as robots:
-            await _Beginning(preview, settings, options, robots).collect(limit)
+            await _Beginning(preview, settings, options, robots).collect()
     except TimeoutError:
         preview.problems.append(f"the site did not answer within {SECONDS:g} s")
     return preview
@@ -106,15 +106,15 @@ class _Beginning:
     options: CrawlOptions
     gate: RobotsGate
 
-    async def collect(self, limit: int) -> None:
+    async def collect(self) -> None:
         scope = scope_of(self.options)
         seen: set[str] = set()
-        async for url, via in self._found(limit):
+        async for url, via in self._found():
             if url in seen or (via is Via.SITEMAP and scope.outside(url) is not None):
                 continue
             seen.add(url)
             self.preview.urls.append(PreviewedUrl(url, via, await self._refusal(scope, url, via)))
-            if len(self.preview.urls) >= limit:
+            if len(self.preview.urls) >= FIRST_URLS:
                 return
 
     async def _refusal(self, scope: CrawlScope, url: NormalizedUrl, via: Via) -> str | None:
@@ -127,7 +127,7 @@ class _Beginning:
             return error.message
         return None if verdict.allowed else verdict.reason
 
-    async def _found(self, limit: int) -> AsyncIterator[tuple[NormalizedUrl, Via]]:
+    async def _found(self) -> AsyncIterator[tuple[NormalizedUrl, Via]]:
         """Seeds, pages of sitemaps and links of the first page, as the frontier has them."""
         seeds = first_urls(self.options)
         try:
@@ -139,32 +139,32 @@ class _Beginning:
             self.preview.problems.append(error.message)
             return
         if isinstance(self.gate, FileGate):
-            for url in self.gate.pages()[:limit]:
+            for url in self.gate.pages()[:FIRST_URLS]:
                 yield url, Via.FILE
             return
         if self.options.strategy is not Strategy.SITEMAP:
-            for url in seeds[:limit]:
+            for url in seeds[:FIRST_URLS]:
                 yield url, Via.SEED
         if self.options.strategy in (Strategy.SITE, Strategy.SITEMAP):
-            for url in await self._listed(limit):
+            for url in await self._listed():
                 yield url, Via.SITEMAP
         if self.options.follows_links_at(0):
             for url in await self._linked(seeds[0]):
                 yield url, Via.LINK
 
-    async def _listed(self, limit: int) -> list[NormalizedUrl]:
+    async def _listed(self) -> list[NormalizedUrl]:
         """Pages of the first sitemaps."""
         self.preview.sitemaps, _ = await sitemap_urls(self.options, self.gate)
         waiting = list(self.preview.sitemaps)
         pages: list[NormalizedUrl] = []
         for _ in range(MAX_SITEMAPS):
-            if not waiting or len(pages) >= limit:
+            if not waiting or len(pages) >= FIRST_URLS:
                 break
             url = waiting.pop(0)
             try:
                 # a sitemap may list many pages outside the scope
                 sitemap = Sitemap(url, await fetch_sitemap(self.gate, url))
-                entries = list(islice(sitemap, 50 * limit))
+                entries = list(islice(sitemap, 50 * FIRST_URLS))
             except ForagerError as error:
                 self.preview.problems.append(f"sitemap {url}: {error.message}")
                 continue

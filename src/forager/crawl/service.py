@@ -64,7 +64,7 @@ def encrypt_secrets(options: CrawlOptions, vault: Vault) -> CrawlOptions:
     secret = {name: value for name, value in given.items() if value != shown[name]}
     if not secret:
         return options
-    sealed = vault.encrypt(orjson.dumps(secret).decode(), _context(options))
+    sealed = vault.encrypt(orjson.dumps(secret).decode(), sites_of(options))
     return options.model_copy(update={**shown, "sealed": b64encode(sealed).decode()})
 
 
@@ -73,7 +73,7 @@ def decrypt_secrets(options: CrawlOptions, vault: Vault) -> CrawlOptions:
     if options.sealed is None:
         return options
     try:
-        secret = orjson.loads(vault.decrypt(b64decode(options.sealed), _context(options)))
+        secret = orjson.loads(vault.decrypt(b64decode(options.sealed), sites_of(options)))
     except SecretsUnavailable as error:
         raise GiveUp(f"headers or proxy of the crawl: {error.message}", hint=error.hint) from None
     return options.model_copy(update={**secret, "sealed": None})
@@ -92,8 +92,8 @@ def _shown_proxy(options: CrawlOptions) -> str | None:
     return options.proxy if spec.username is None else spec.address
 
 
-def _context(options: CrawlOptions) -> str:
-    """Sealed for the sites it was given for: copied into a crawl of another one, it stays shut."""
+def sites_of(options: CrawlOptions) -> str:
+    """What secrets are sealed for: copied into a crawl of other sites, they stay shut."""
     origins = {"/".join(seed.split("/", 3)[:3]) for seed in options.seeds}
     return " ".join(["crawl", *sorted(origins), *filter(None, [options.repository])])
 

@@ -59,7 +59,7 @@ Watch = Callable[[Job], None]
 
 
 @check("job", Topic.WORK, "If a small job does not run, no other job will.")
-async def run_trial(settings: Settings, watch: Watch, *, limit: float = TRIAL_LIMIT) -> Result:
+async def run_trial(settings: Settings, watch: Watch) -> Result:
     """Run a selftest job to its end; `watch` sees it whenever it was looked at."""
     load_kinds(settings.job_modules)
     started = time.perf_counter()
@@ -69,7 +69,7 @@ async def run_trial(settings: Settings, watch: Watch, *, limit: float = TRIAL_LI
         new = NewJob(kind="selftest", payload=payload, priority=1000, max_retries=0)
         job = (await queue.enqueue(new, actor="doctor")).job
         supervisor = Supervisor(database, settings, only=job.id)
-        job = await _run_to_end(supervisor, queue, job, watch, limit)
+        job = await _run_to_end(supervisor, queue, job, watch)
     if job.status is Status.COMPLETED:
         seconds = time.perf_counter() - started
         return f"ran through queue, supervisor and runner in {seconds:.1f} s"
@@ -77,17 +77,18 @@ async def run_trial(settings: Settings, watch: Watch, *, limit: float = TRIAL_LI
     return fail(f"{job.status}: {reason}", f"See forager jobs show {job.id}")
 
 
-async def _run_to_end(
-    supervisor: Supervisor, queue: Queue, job: Job, watch: Watch, limit: float
-) -> Job:
+async def _run_to_end(supervisor: Supervisor, queue: Queue, job: Job, watch: Watch) -> Job:
     running = asyncio.ensure_future(supervisor.run())
     following = asyncio.ensure_future(_follow(queue, job.id, watch))
     try:
         # the supervisor ends before the job only by a bug, and that should be seen at once
-        await asyncio.wait({running, following}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {running, following}, timeout=TRIAL_LIMIT, return_when=asyncio.FIRST_COMPLETED
+        )
         if following.done():
             return following.result()
-        return await queue.cancel(job.id, actor="doctor", reason=f"took more than {limit:g} s")
+        reason = f"took more than {TRIAL_LIMIT:g} s"
+        return await queue.cancel(job.id, actor="doctor", reason=reason)
     except asyncio.CancelledError:
         await queue.cancel(job.id, actor="doctor", reason="interrupted")
         raise

@@ -38,16 +38,10 @@ class DocumentCleanup:
     """Deletes generations and documents that no reader can reach; it resumes after a crash."""
 
     def __init__(
-        self,
-        database: Database,
-        *,
-        reader_grace: float = READER_GRACE,
-        retry_window: float = RETRY_WINDOW,
-        chunk: int = CHUNK,
+        self, database: Database, *, reader_grace: float = READER_GRACE, chunk: int = CHUNK
     ) -> None:
         self._database = database
         self._reader_grace = reader_grace
-        self._retry_window = retry_window
         self._chunk = chunk
 
     def services(self) -> list[Service]:
@@ -74,7 +68,7 @@ class DocumentCleanup:
     async def _abandon(self) -> None:
         async with self._database.connection() as connection:
             await removal.cleanup_old_generations(connection, self._reader_grace)
-            left_behind = await removal.select_left_behind(connection, self._retry_window)
+            left_behind = await removal.select_left_behind(connection, RETRY_WINDOW)
         for generation_id, job_id in left_behind:
             with isolated(f"generation {generation_id}"):
                 await self._abandon_left_behind(generation_id, job_id)
@@ -83,7 +77,7 @@ class DocumentCleanup:
         """The generation and what its job remembered go together, or a retry would mix them."""
         async with self._database.transaction() as connection:
             await removal.lock_job(connection, job_id)
-            if await removal.abandon_left_behind(connection, generation_id, self._retry_window):
+            if await removal.abandon_left_behind(connection, generation_id, RETRY_WINDOW):
                 await removal.forget_failed_crawl(connection, job_id)
 
     async def delete_abandoned(self, source_id: str | None = None) -> CleanupResult:

@@ -16,7 +16,6 @@ from forager.documents.page import CarriedPage, SectionRow
 from forager.documents.publication import complete_generation, existing_source, readable_generation
 from forager.documents.store import reads
 from forager.errors import NotAllowed, WorkFailed
-from forager.hints import Hint, action
 from forager.processes.calls import call_limited
 
 # comparing takes time in the product of the numbers of lines, and more for hostile text
@@ -228,9 +227,7 @@ async def _base_or(connection: Connection, new: Generation, number: int | None) 
     if number is None:
         raise NotAllowed(
             f"generation {new.number} of {new.source_id} has nothing before it to compare with",
-            hint=Hint(
-                "Name two generations. {} lists them.", action("sources generations", new.source_id)
-            ),
+            hint="A refresh that finds changes publishes the next one.",
         )
     return await complete_generation(connection, new.source_id, number)
 

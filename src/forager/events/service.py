@@ -11,6 +11,7 @@ from uuid import UUID
 
 import orjson
 
+from forager.amounts import amount_text
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.events import store
@@ -22,7 +23,6 @@ from forager.events.store import (
     occurred_since,
     select_subscribed_patterns,
 )
-from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
 from forager.fetch.domains.service import domains_of
 

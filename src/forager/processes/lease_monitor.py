@@ -63,9 +63,7 @@ class LeaseMonitor:
     the lease monitor while the event loop stands still.
     """
 
-    def __init__(
-        self, control: socket.socket, *, lease_limit: float, renewed_at: float | None = None
-    ) -> None:
+    def __init__(self, control: socket.socket, *, lease_limit: float) -> None:
         self.find_blocking_job: Callable[[], str | None] = lambda: None
         self._control = control
         self._lease_limit = lease_limit
@@ -80,8 +78,6 @@ class LeaseMonitor:
         self._forward: Callable[[Command], None] | None = None
         self._last_tick = float("inf")
         self._blamed: str | None = None
-        if renewed_at is not None:
-            self.renewed(renewed_at)
 
     def start(self) -> None:
         threading.Thread(target=self._watch, name="lease monitor", daemon=True).start()

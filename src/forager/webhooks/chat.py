@@ -7,6 +7,7 @@ show it without them.
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Mapping
@@ -50,6 +51,7 @@ _REFUSED = frozenset(
     ]
 )
 MAX_TEXT = 4000
+_MENTION = re.compile(r"@(?=(?:everyone|here|channel|all|room)\b)", re.IGNORECASE)
 
 
 class ChatUnavailable(NotAllowed):
@@ -80,13 +82,18 @@ async def send_to_channel(
 ) -> PostOutcome:
     """Send one event; errors are returned as the outcome."""
     began = time.perf_counter()
-    title = " ".join(readable(subject_of(content)).split())
-    text = "\n".join(readable(line) for line in lines_of(content))[:MAX_TEXT]
+    title = _plain(" ".join(readable(subject_of(content)).split()))
+    text = _plain("\n".join(readable(line) for line in lines_of(content))[:MAX_TEXT])
     try:
         error = await call_limited(notify, url, title, text, allow_private, limits=LIMITS)
     except ForagerError:
         error = "the process that sends the message failed or took too long"
     return PostOutcome(None, error, time.perf_counter() - began)
+
+
+def _plain(text: str) -> str:
+    """The text without words that notify everyone in a channel: a page may contain them."""
+    return _MENTION.sub("@\N{WORD JOINER}", text)
 
 
 def check_installed() -> None:
@@ -116,8 +123,10 @@ def notify(url: str, title: str, text: str, allow_private: bool) -> str | None:
 
 
 def _notify(apprise: Any, plugin: Any, title: str, text: str) -> str | None:
+    channel = apprise.Apprise(plugin)
     with apprise.LogCapture(level=apprise.logging.WARNING, fmt="%(message)s") as log:
-        if plugin.notify(body=text, title=title):
+        # text of pages is not markup of the service
+        if channel.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
             return None
         return " ".join(log.getvalue().split())[:500] or "the message was not accepted"
 
@@ -128,7 +137,8 @@ def _plugin(url: str) -> Any:
     plugin = apprise.Apprise.instantiate(url, suppress_exceptions=True)
     if plugin is None:
         return None
-    schemes = {*_schemes(plugin.protocol), *_schemes(plugin.secure_protocol)}
+    kind = type(plugin)
+    schemes = {*_schemes(kind.protocol), *_schemes(kind.secure_protocol)}
     return None if schemes & _REFUSED or _names_a_file(plugin) else plugin
 
 

@@ -9,14 +9,6 @@ import orjson
 
 from forager.events.source_text import source_lines, source_summary
 
-# conditions of alert rules, by kind
-CONDITIONS = {
-    "price_below": "price below {amount}",
-    "price_drop": "price drop of at least {percent} %",
-    "new_low": "lowest price in {days} days",
-    "back_in_stock": "back in stock",
-}
-
 
 def subject_of(content: Mapping[str, Any]) -> str:
     """One line that says what happened; not free of control characters."""
@@ -52,13 +44,23 @@ def lines_of(content: Mapping[str, Any]) -> Iterator[str]:
             before = f" (before: {_price(data, 'old')})" if data.get("old") is not None else ""
             yield f"Price: {_price(data, 'new')}{before}"
         yield f"Availability: {data.get('availability') or 'unknown'}"
-        yield f"Alert rule {rule['id']}: {CONDITIONS[rule['kind']].format(**rule)}"
+        yield f"Alert rule {rule['id']}: {_condition(rule)}"
     else:
         yield f"Event: {content['kind']}"
         yield from (f"{name}: {_value(value)}" for name, value in data.items() if value is not None)
     if content["domain"]:
         yield f"Domain: {content['domain']}"
     yield f"Time: {content['occurred_at']}"
+
+
+def _condition(rule: Mapping[str, Any]) -> str:
+    """The condition of an alert rule in words, of any kind."""
+    text: str = rule["kind"].replace("_", " ")
+    if "percent" in rule:
+        text += f" of at least {rule['percent']} %"
+    if "amount" in rule:
+        text += f" {rule['amount']}"
+    return f"{text} in {rule['days']} days" if "days" in rule else text
 
 
 def _value(value: object) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import typer
 
+from forager.amounts import amount_text
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import (
@@ -39,7 +40,6 @@ from forager.extract.document import RemovedBlock, extract_reading
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.product.likeness import is_product
 from forager.extract.product.page import open_page
-from forager.extract.product.price import plain
 from forager.extract.product.product import Product
 from forager.fetch.response import Response
 from forager.parsers.registry import ParsedProduct, parse_product
@@ -210,7 +210,7 @@ def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
 
 
 def _money(amount: Decimal | None) -> str | None:
-    return None if amount is None else plain(amount)
+    return None if amount is None else amount_text(amount)
 
 
 def show_product(parsed: ParsedProduct) -> None:

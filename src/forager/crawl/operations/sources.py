@@ -69,6 +69,10 @@ def _logged_in(done: Any) -> str:
     return f"job {done.job_id} " + ("continues" if done.resumed else "uses them when it runs next")
 
 
+sources.by_hand("apply", "POST /sources/apply")
+sources.by_hand("check", "POST /sources/{source_id}/check")
+
+
 @sources.operation("login", "POST /sources/{source_id}/login", done=_logged_in)
 async def login(context: Context, source_id: SourceId, order: Login) -> LoggedIn:
     """Replace the headers that log a source in, and resume its crawl that was logged out."""

@@ -58,7 +58,8 @@ async def insert_minute(connection: Connection) -> None:
              LIMIT 1
          ) AS last ON true
          WHERE s.discovered IS NOT NULL
-           AND (j.status IN ('processing', 'paused')
+           AND (j.status = 'processing'
+                OR (j.status = 'paused' AND s.updated_at > now() - interval '150 seconds')
                 OR (j.status IN ('completed', 'failed', 'cancelled')
                     AND j.completed_at > now() - interval '150 seconds'))
            AND n.settled IS DISTINCT FROM last.settled

@@ -36,6 +36,10 @@ _INDEX = re.compile(
     re.IGNORECASE,
 )
 _GLOSSARY = re.compile(r"\bgloss(?:ary|aire|ar|ario)\b|用語|용어", re.IGNORECASE)
+_ENDINGS = ("ings", "ying", "ing", "ies", "ied", "es", "ed", "s", "e", "y")
+# the last letter of "run" in "running"; not of "add" in "adding", and "settings" are not "set"
+_DOUBLED = re.compile(r"([bgmnpr])\1$")
+_AFTER_DOUBLED = ("ing", "ed")
 # PostgreSQL's rank of one word in a heading; nothing else reaches it
 IN_HEADING = 0.6
 # lexemes of a section of ordinary length
@@ -259,10 +263,11 @@ def _stems(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A word in lower case without its ending."""
-    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
+    """A word in lower case without its ending, so that "copy" is "copied" and "run" "running"."""
+    for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
+            rest = word[: -len(ending)]
+            return rest[:-1] if _DOUBLED.search(rest) and ending in _AFTER_DOUBLED else rest
     return word
 
 

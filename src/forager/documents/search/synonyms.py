@@ -112,18 +112,17 @@ protect security safe attack vulnerability
 """
 
 
-def _groups() -> Mapping[str, frozenset[int]]:
-    found: dict[str, set[int]] = {}
-    for number, line in enumerate(_GROUPS.split("\n")):
-        for word in line.split():
-            found.setdefault(stem(word), set()).add(number)
-    return {word: frozenset(numbers) for word, numbers in found.items()}
+def _synonyms() -> Mapping[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for line in _GROUPS.split("\n"):
+        stems = frozenset(map(stem, line.split()))
+        found.update((each, found.get(each, frozenset()) | stems) for each in stems)
+    return found
 
 
-_GROUPS_BY_STEM = _groups()
-_NONE: frozenset[int] = frozenset()
+_SYNONYMS = _synonyms()
 
 
-def synonym_groups(word: str) -> frozenset[int]:
-    """The groups of a word in lower case, whatever its ending."""
-    return _GROUPS_BY_STEM.get(stem(word), _NONE)
+def synonyms(word: str) -> frozenset[str]:
+    """The words, without their endings, that are used for a word in lower case."""
+    return _SYNONYMS.get(stem(word), frozenset())

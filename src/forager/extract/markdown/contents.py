@@ -8,6 +8,7 @@ from itertools import pairwise
 from urllib.parse import unquote
 
 from forager.extract.markdown.blocks import HeadedText
+from forager.extract.text import collapse
 
 _MIN_LINKS = 2
 _LABEL = 80  # characters of a title above a table of contents; longer text or ":" is prose
@@ -17,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 
 def remove_contents(parts: Sequence[HeadedText], url: str) -> list[str]:
-    """Remove the links that name the headings after them, and return them.
+    """Remove the links that name the headings after them, and return their texts.
 
     All words of such a list are in the headings. A list in prose is part of it, as are links to
     some of the headings only.
@@ -38,7 +39,7 @@ def remove_contents(parts: Sequence[HeadedText], url: str) -> list[str]:
         start, end = _run_of_links(part, url)
         targets = _LINK.findall("".join(part.blocks[start:end]))
         if _names_what_follows(targets, parts, places, at):
-            removed.append("".join(part.blocks[start:end]).strip())
+            removed.append(collapse(_LINK.sub(r"\1", "".join(part.blocks[start:end]))))
             _remove_blocks(part, start, end)
     if removed and len(parts) > 1 and not parts[0].level and not parts[0].blocks:
         parts[1].anchors = [*((0, name) for _, name in parts[0].anchors), *parts[1].anchors]

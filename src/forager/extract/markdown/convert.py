@@ -43,7 +43,6 @@ class Converter(Definitions):
         tokens, ends = self._tokens, self._ends
         texts, tags, parts, blocks = tokens.texts, tokens.tags, self._parts, self.blocks
         if (outer := tags[start]).name == "div" and traits_of("div", outer.attributes).nested:
-            self._open_owner(start, Traits(nested=True))
             self._anchor = outer.attributes.get("id")
         index = start + 1
         while index < end:

@@ -119,7 +119,7 @@ _MANUAL_PARTS = name_set(
 _CODE_BLOCKS = frozenset({"div", "p", "blockquote"})
 _CODE_CLASSES = name_set(
     "scodeflow code codeblock code-block codesample code-sample sourcecode source-code program"
-    " programlisting verbatim"
+    " programlisting verbatim funcsynopsis methodsynopsis fieldsynopsis constructorsynopsis"
 )
 _MATH = name_set("math mathjax arithmatex formuladsp tex latex katex-display math-display")
 # boxes of Scribble, which are no quotations

@@ -170,10 +170,3 @@ def machine_amount(value: Any, currency: str | None = None) -> Decimal | None:
         return _bounded(text, _MAX_STATED)
     first = next(money_in(text[:200]), None)
     return first.amount if first else None
-
-
-def plain(amount: Decimal) -> str:
-    """The shortest plain spelling, with two decimals where there are any."""
-    text = format(amount.normalize(), "f")
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction.ljust(2, '0')}" if fraction else whole

@@ -39,12 +39,6 @@ class HostMinute:
     seconds: float
     delay: float
 
-    @property
-    def response_time(self) -> float | None:
-        """The mean time of an answer in seconds; None without any."""
-        answered = self.requests - self.unanswered
-        return self.seconds / answered if answered else None
-
 
 _COUNTS = RowArrays(
     "c", domain_id="bigint", requests="bigint", redirects="bigint", client_errors="bigint",

@@ -80,18 +80,11 @@ class ProxyProber:
     """Probes failing proxies when they are due, and enables those that have recovered."""
 
     def __init__(
-        self,
-        database: Database,
-        vault: Vault,
-        options: ClientOptions,
-        url: str | None = None,
-        *,
-        region: str | None = None,
+        self, database: Database, vault: Vault, options: ClientOptions, *, region: str | None = None
     ) -> None:
         self._database = database
         self._vault = vault
         self._options = options
-        self._url = url
         self._region = region
 
     def service(self) -> Service:
@@ -113,7 +106,7 @@ class ProxyProber:
             return ProbeResult(encrypted.id, False, 0.0, error=error.message)
         except Exception as error:  # of this proxy only: the others are probed all the same
             return ProbeResult(encrypted.id, False, 0.0, error=f"not usable: {error_text(error)}")
-        return await probe(proxy, self._options, self._url)
+        return await probe(proxy, self._options)
 
     async def _settle(self, result: ProbeResult) -> None:
         async with self._database.connection() as connection:

@@ -153,9 +153,9 @@ def product_token(user_agent: str) -> str:
     return leading[0] if leading else user_agent
 
 
-def parse_robots(body: bytes, *, max_delay: float = MAX_CRAWL_DELAY) -> Robots:
+def parse_robots(body: bytes) -> Robots:
     """Parse a robots.txt; no body is rejected."""
-    parser = _Parser(max_delay)
+    parser = _Parser()
     text, cut = _cut(_recode(body))
     if cut:
         parser.notes.append(f"only the first {SIZE_LIMIT // 1024} KiB were read")
@@ -167,11 +167,10 @@ def parse_robots(body: bytes, *, max_delay: float = MAX_CRAWL_DELAY) -> Robots:
 class _Parser:
     """The state between lines: the user agents of the next rule."""
 
-    def __init__(self, max_delay: float) -> None:
+    def __init__(self) -> None:
         self.groups: dict[str, list[_Group]] = {}
         self.sitemaps: list[str] = []
         self.notes: list[str] = []
-        self._max_delay = max_delay
         self._group = _Group()
         self._rules_began = False
 
@@ -204,9 +203,9 @@ class _Parser:
             self._note(f"line {line}: Crawl-delay {value[:40]!r} is not a number of seconds")
             return
         delay = float(value)
-        if delay > self._max_delay:
-            self._note(f"line {line}: Crawl-delay {value[:40]} lowered to {self._max_delay:g} s")
-            delay = self._max_delay
+        if delay > MAX_CRAWL_DELAY:
+            self._note(f"line {line}: Crawl-delay {value[:40]} lowered to {MAX_CRAWL_DELAY:g} s")
+            delay = MAX_CRAWL_DELAY
         self._group.delays.append((len(self._group.agents), delay))
 
     def _add_sitemap(self, value: str) -> None:

@@ -95,6 +95,9 @@ class ItemOffer(
         "ID>": "product_id",
         "SHOP": "domain",
         "PRICE>": lambda each: _money(each.price, each.currency),
+        "COMPARED>?": lambda each: (
+            "" if each.compared_price == each.price else _money(each.compared_price, None)
+        ),
         "VS LOWEST>": lambda each: f"{each.percent:+.1f} %" if each.percent else "",
         "PER UNIT>?": _per_unit,
         "STOCK": "availability",

@@ -19,8 +19,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from forager.amounts import amount_text
 from forager.extract.product.places import DEAL, STATING
-from forager.extract.product.price import plain
 from forager.extract.product.product import GONE, Availability
 from forager.products.validation.fields import FieldViolation, Severity, UnconfirmedValue
 
@@ -145,10 +145,10 @@ def _check_money(
 
 def _refusal(seen: Offer, past: Past, domain_currency: str | None) -> FieldViolation | None:
     if seen.price is not None and seen.price in past.rejected:
-        message = f"a user marked {plain(seen.price)} as wrong"
+        message = f"a user marked {amount_text(seen.price)} as wrong"
         return FieldViolation("price", "rejected", message, Severity.ERROR)
     if seen.price is not None and seen.price >= _ABSURD_NINES and _is_placeholder(seen.price):
-        message = f"{plain(seen.price)} is no price, however often it is shown"
+        message = f"{amount_text(seen.price)} is no price, however often it is shown"
         return FieldViolation("price", "placeholder", message, Severity.ERROR)
     if seen.price is None or domain_currency in (None, seen.currency):
         return None
@@ -165,10 +165,12 @@ def _doubt(seen: Offer, known: Offer) -> FieldViolation | None:
             message = f"the currency was {known.currency}, and is {seen.currency} now"
             return FieldViolation("currency", "changed", message, Severity.DOUBT)
         if not known.price / LARGEST_STEP <= seen.price <= known.price * LARGEST_STEP:
-            message = f"the price was {plain(known.price)}, and is {plain(seen.price)} now"
+            message = (
+                f"the price was {amount_text(known.price)}, and is {amount_text(seen.price)} now"
+            )
             return FieldViolation("price", "step", message, Severity.DOUBT)
     if seen.price != known.price and _is_placeholder(seen.price):
-        message = f"{plain(seen.price)} is what shops write where there is no price yet"
+        message = f"{amount_text(seen.price)} is what shops write where there is no price yet"
         return FieldViolation("price", "placeholder", message, Severity.DOUBT)
     return None
 
@@ -176,7 +178,7 @@ def _doubt(seen: Offer, known: Offer) -> FieldViolation | None:
 def _doubt_absence(seen: Offer, known: Offer) -> FieldViolation | None:
     if known.price is None or seen.availability in (*GONE, Availability.ON_REQUEST):
         return None
-    message = f"the price was {plain(known.price)}, and the page shows none now"
+    message = f"the price was {amount_text(known.price)}, and the page shows none now"
     return FieldViolation("price", "vanished", message, Severity.DOUBT)
 
 
@@ -201,7 +203,7 @@ def _doubt_place(
     before, now = (_PLACES.get(str(o).partition(":")[0]) for o in (past.price_origin, origin))
     if before == now or None in (before, now):
         return None
-    message = f"the price was read from {before}, and {plain(seen.price)} is read from {now}"
+    message = f"the price was read from {before}, and {amount_text(seen.price)} is read from {now}"
     return FieldViolation("price", "place", message, Severity.DOUBT)
 
 
@@ -251,8 +253,7 @@ def check_variants(
     if not doubted:
         return list(seen), ()
     reasons = [
-        f"{key} was {plain(Decimal(known[key]['price']))}, and is {plain(Decimal(v['price']))}"
-        for key, v in doubted.items()
+        f"{key} was {_price_of(known[key])}, and is {_price_of(v)}" for key, v in doubted.items()
     ]
     now = UnconfirmedValue("; ".join(sorted(reasons))[:_VALUE_LENGTH], page)
     before = past.unconfirmed.get("variants")
@@ -298,3 +299,7 @@ def _as_text(offer: Offer) -> str | None:
     if offer.price is None:
         return None
     return f"{offer.price.normalize():f} {offer.currency or ''}".strip()
+
+
+def _price_of(variant: PlainVariant) -> str:
+    return amount_text(Decimal(variant["price"]))

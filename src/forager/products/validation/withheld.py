@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
+from forager.amounts import amount_text
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.price import plain
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS, enqueue_rows
 from forager.products.change import ProductChange
@@ -72,7 +72,7 @@ async def reject_price(database: Database, which: str, price: Decimal) -> int:
         entries = await store.reject_price(connection, product_id, price)
         if not entries:
             raise NotFound(
-                f"product {product_id} never had the price {plain(price)}",
+                f"product {product_id} never had the price {amount_text(price)}",
                 hint=Hint("{} lists its prices.", action("products history", product_id)),
             )
         await store.delete_repeated(connection, product_id)
@@ -87,4 +87,4 @@ async def allow_price(database: Database, which: str, price: Decimal) -> None:
     async with database.transaction() as connection:
         product_id = await find_product(connection, which)
         if not await store.delete_rejected(connection, product_id, price):
-            raise NotFound(f"{plain(price)} is not marked as wrong for product {product_id}")
+            raise NotFound(f"{amount_text(price)} is not marked as wrong for product {product_id}")
