@@ -28,7 +28,7 @@ def test_every_module_that_is_named_exists() -> None:
 
 # a schema of the API has the name of what it shows, because users of OpenAPI read that name
 SCHEMAS = {
-    "CrawlPreview", "Document", "Job", "JobEvent", "JobsSummary", "PageVisibility",
+    "AppliedSource", "CrawlPreview", "Document", "Job", "JobEvent", "JobsSummary", "PageVisibility",
     "PreviewedUrl", "Product", "ProductImage", "Section", "ServiceProcess", "StateCount",
 }  # fmt: skip
 

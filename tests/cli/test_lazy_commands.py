@@ -107,3 +107,22 @@ def test_a_worker_does_not_import_the_api_server() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert answer.stdout == "[]\n"
+
+
+def test_a_group_has_all_its_commands_whatever_else_is_imported() -> None:
+    """A group may be declared in one module, and get operations in others."""
+    script = (
+        "import typer\n"
+        "from forager.cli.main import app\n"
+        "def names(command):\n"
+        "    members = getattr(command, 'commands', {})\n"
+        "    return {name: names(each) for name, each in members.items()}\n"
+        "alone = names(typer.main.get_group(app))\n"
+        "import forager.registry\n"
+        "assert alone == names(typer.main.get_group(app)), 'import more modules'\n"
+        "print(*alone['domains'])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "traffic" in answer.stdout.split()

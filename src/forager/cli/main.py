@@ -56,7 +56,7 @@ COMMANDS = {
         "Tasks that failed permanently.",
     ),
     "domains": (
-        "forager.tasks.operations.domains:domains",
+        "forager.crawl.operations.hosts:domains",
         "Hosts, their crawl settings and throttling.",
     ),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),
