@@ -116,8 +116,20 @@ def test_a_worker_does_not_import_the_api_server() -> None:
     assert answer.stdout == "[]\n"
 
 
-def test_a_group_has_the_operations_of_all_features() -> None:
-    """In a process that has imported nothing else: crawls add to the operations on domains."""
-    shown = subprocess.run([FORAGER, "domains", "--help"], capture_output=True, text=True)
-    assert "traffic" in shown.stdout
-    assert "resolve" in shown.stdout
+def test_a_group_has_all_its_commands_whatever_else_is_imported() -> None:
+    """A group may be declared in one module, and get operations in others."""
+    script = (
+        "import typer\n"
+        "from forager.cli.main import app\n"
+        "def names(command):\n"
+        "    members = getattr(command, 'commands', {})\n"
+        "    return {name: names(each) for name, each in members.items()}\n"
+        "alone = names(typer.main.get_group(app))\n"
+        "import forager.registry\n"
+        "assert alone == names(typer.main.get_group(app)), 'import more modules'\n"
+        "print(*alone['domains'])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "traffic" in answer.stdout.split()

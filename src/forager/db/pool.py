@@ -78,6 +78,9 @@ class Pool:
             await self._idle.pop()[1].connection.close()
 
     async def _wait_for_turn(self) -> None:
+        if not self._turns.locked():  # a time limit costs more than a free turn
+            await self._turns.acquire()
+            return
         try:
             # not wait_for: in Python 3.11 it can lose a cancellation, and with it a pause
             async with asyncio.timeout(TURN_LIMIT):
