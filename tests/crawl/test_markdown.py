@@ -219,7 +219,9 @@ async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site)
     done = await crawl(crawls, site, include=["/", "/p*", "/guide/", "/api/*"])
     assert len(done.pages()) == 6
     asked = [target for target in site.hits if target.endswith((".md", ".txt"))]
-    assert 0 < len(asked) <= 12
+    assert "/llms.txt" in asked
+    assert len(asked) <= 6  # with robots.txt
+    assert site.hits.total() <= len(done.pages()) + len(asked) + 1  # once with Accept
     rows = await execute(crawls.database, "SELECT markdown_way FROM sources WHERE id = %s", SOURCE)
     assert rows == [("none",)]
     site.log.clear()

@@ -47,7 +47,8 @@ log = get_logger("crawl")
 ACCEPT = "text/markdown, text/html;q=0.9"
 NO_WAY = "none"
 # pages of a site without markdown that are tried before it counts as such
-TRIALS = 3
+# (few: at one request per second, each request for nothing is a second of the crawl)
+TRIALS = 2
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20
 # a listing is kept in memory during the crawl
@@ -157,6 +158,8 @@ class MarkdownFirst:
         self, entry: FrontierEntry, response: Response, page: Extracted
     ) -> MarkdownPage | None:
         for way in MarkdownWay:
+            if way is MarkdownWay.ACCEPT and self._trials < TRIALS:
+                continue  # the whole site negotiates, or none of it
             try:
                 found = await self._try(way, response, page)
             except Retry:
@@ -218,7 +221,10 @@ class MarkdownFirst:
 
     def _addresses(self, url: str) -> list[str]:
         shape = self._shapes.get(page_end(url))
-        return usual_twins(url) if shape is None else [shape.twin_of(url)]
+        if shape is not None:
+            return [shape.twin_of(url)]
+        usual = usual_twins(url)
+        return usual[:1] if self.way is None and self._trials < TRIALS else usual
 
     async def _fetch(self, url: str, *, by_type: bool = False) -> Response | None:
         """The response at an address, if it is markdown; `by_type`: if it is declared as such."""
