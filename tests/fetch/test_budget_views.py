@@ -52,6 +52,27 @@ async def test_a_crawl_at_its_limit_does_not_block_another(budgets: Budgets) -> 
     (await waiting).release()
 
 
+async def test_crawls_with_many_and_with_few_requests_get_the_same_number_of_slots(
+    budgets: Budgets,
+) -> None:
+    greedy, modest = (BudgetView(budgets, delay=0.05, concurrency=5) for _ in range(2))
+    sent: list[str] = []
+
+    async def request(name: str, view: BudgetView, times: int) -> None:
+        for _ in range(times):
+            with await view.acquire(HOST):
+                sent.append(name)
+
+    crowd = [asyncio.create_task(request("greedy", greedy, 20)) for _ in range(8)]
+    await eventually(lambda: budgets.pages_waiting == len(crowd))
+    before = len(sent)
+    await request("modest", modest, 8)
+    assert sent[before:].count("greedy") <= 10
+    for task in crowd:
+        task.cancel()
+    await asyncio.gather(*crowd, return_exceptions=True)
+
+
 async def test_the_longer_delay_applies_until_its_crawl_leaves(budgets: Budgets) -> None:
     fast = BudgetView(budgets, delay=0.05)
     granted: list[float] = []

@@ -82,7 +82,8 @@ class DomainAccount:
         self.unwritten_block = 0.0
         self.unwritten_slow: float | None = None
         self.waiting: dict[object, Waiter] = {}
-        self.turns: dict[tuple[int | None, bool], asyncio.Lock] = {}
+        # the turns of crawls, and of the requests of each crawl
+        self._turns: dict[tuple[int | None, bool, CrawlTerms | None], asyncio.Lock] = {}
         # whether pages of other runners wait; unknown before the first exchange
         self._others_wait = True
         # crawls that use the domain here, and their connections
@@ -115,6 +116,7 @@ class DomainAccount:
     def drop(self, terms: CrawlTerms) -> None:
         """Forget the options of a crawl that has ended."""
         if self._users.pop(terms, None) is not None:
+            self._turns = {key: turn for key, turn in self._turns.items() if terms not in key}
             self._ask()
 
     def _ask(self) -> None:
@@ -164,14 +166,21 @@ class DomainAccount:
     # --- waiting ---------------------------------------------------------------------------
 
     @contextmanager
-    def queued(self, waiter: Waiter) -> Iterator[asyncio.Lock]:
-        """Count a waiting request; yields the lock by which waiting requests take turns."""
+    def queued(self, waiter: Waiter) -> Iterator[tuple[asyncio.Lock, asyncio.Lock]]:
+        """Count a waiting request; yields the locks for its turn in its crawl, and of its crawl.
+
+        One request of each crawl waits for the second lock, so that crawls with many and with few
+        requests get the same number of slots.
+        """
         key = object()
         self.waiting[key] = waiter
         try:
-            yield self.turns.setdefault((waiter.proxy_id, waiter.background), asyncio.Lock())
+            yield self._turn(waiter, waiter.terms), self._turn(waiter, None)
         finally:
             del self.waiting[key]
+
+    def _turn(self, waiter: Waiter, terms: CrawlTerms | None) -> asyncio.Lock:
+        return self._turns.setdefault((waiter.proxy_id, waiter.background, terms), asyncio.Lock())
 
     @property
     def pages_waiting(self) -> int:

@@ -157,10 +157,10 @@ class Budgets:
         limit = waiter.deadline - local_time() + DATABASE_GRACE
         self.pages_waiting += not waiter.background
         try:
-            with account.queued(waiter) as turn:
-                async with asyncio.timeout(limit):
+            with account.queued(waiter) as (turn_in_crawl, turn_of_crawl):
+                async with asyncio.timeout(limit), turn_in_crawl:
                     await _wait_for_room(account, waiter.terms)
-                    async with turn:
+                    async with turn_of_crawl:
                         return await self._take_turn(account, host, waiter)
         except TimeoutError:
             raise too_long(account, host, waiter.proxy_id) from None
