@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from structlog.contextvars import bound_contextvars
 
 from crawl.crawling import Crawls
 from forager.crawl.activity import Activity
@@ -14,6 +15,7 @@ from forager.crawl.report import CrawlReport, CrawlWait, crawl_report, wait_from
 from forager.crawl.settlement import Outcome
 from forager.jobs.kinds import Stopped
 from forager.jobs.lifecycle import Status
+from forager.logs import configure_logs, kept_lines
 from forager.processes.control import StopCause
 from servers.site import Page, Site, html
 
@@ -71,6 +73,26 @@ async def test_time_without_commits_is_part_of_the_duration(crawls: Crawls, site
     site.pages["/"] = html("Start", ["/a", "/b"])
     report = await report_while_running(crawls, f"{site.url}/", delay=40.0, elapsed=1000.0)
     assert report.seconds == 1000.0
+
+
+async def test_the_log_lines_of_a_run_that_failed_end_with_its_error(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.pages["/"] = html("Start")
+
+    async def broken(_: object) -> None:
+        raise RuntimeError("the seeds cannot be read")
+
+    monkeypatch.setattr("forager.crawl.job._Crawl.run", broken)
+    configure_logs("info")
+    job_id = await crawls.ask(f"{site.url}/")
+    with kept_lines(str(job_id)), bound_contextvars(job=str(job_id)):
+        await crawls.go_on(job_id)
+    report = await crawl_report(crawls.database, crawls.queue, job_id)
+    assert report.log_lines[-1]["level"] == "error"
+    assert report.log_lines[-1]["text"].startswith(
+        "run failed (error RuntimeError: the seeds cannot be read"
+    )
 
 
 async def test_a_job_that_is_put_off_says_why_and_until_when(crawls: Crawls, site: Site) -> None:

@@ -22,7 +22,7 @@ from forager.crawl.extraction.rereading import LEARNING
 from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable
+from forager.errors import DatabaseUnavailable, DiskFull
 from forager.fetch.budgets.view import BudgetView
 from forager.fetch.budgets.waits import HostWait
 from forager.fetch.robots.gate import RobotsGate
@@ -73,8 +73,8 @@ class Activity:
         self._reported: tuple[float, str | None] = (0.0, None)
         self._written: list[dict[str, str]] = []
 
-    async def leave(self, outcome: Outcome) -> None:
-        """Report the last log lines, and why the job is put off, if it is."""
+    async def leave(self, outcome: Outcome | None = None) -> None:
+        """Report the last log lines, and why the job is put off, if it is; None: it failed."""
         wait = HostWait(outcome.reason) if isinstance(outcome, Waiting | Paused) else None
         await _write(self._context.database, [self._report(wait, 0.0)])
 
@@ -178,5 +178,7 @@ class ActivityReports:
 
 async def _write(database: Database, reports: Iterable[ActivityReport]) -> None:
     if reports := list(reports):
-        with suppress(DatabaseUnavailable, psycopg.Error):  # the commits report such errors
+        with suppress(
+            DatabaseUnavailable, DiskFull, psycopg.Error
+        ):  # the commits report such errors
             await database.run(store.update_activity, reports)

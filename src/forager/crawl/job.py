@@ -57,6 +57,7 @@ async def crawl(context: JobContext) -> Outcome:
             return busy
         async with AsyncExitStack() as stack:
             parts = await _put_together(context, stack)
+            context.on_failure = parts.activity.leave
             reports = await context.shared.get(
                 "activity", lambda: ActivityReports(context.database)
             )

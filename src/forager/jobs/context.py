@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -56,6 +56,8 @@ class JobContext:
         self.shared = SharedServices() if shared is None else shared
         # an estimate of the handler: with too much of it, the job moves to its own runner
         self.memory_mb = 0.0
+        # called before a run that failed is recorded, while the lease is still valid
+        self.on_failure: Callable[[], Awaitable[None]] | None = None
         self._alone = alone
         self.stopping = asyncio.Event()
         self.was_asked_to_stop = False

@@ -194,6 +194,8 @@ class Runner:
         permanent = isinstance(error, GiveUp)
         message = str(error) if permanent else _describe(error)  # with its hint
         log.error("run failed", error=message, permanent=permanent)
+        if self.context.on_failure is not None:
+            await self.context.on_failure()
         failed = await retry_until_available(
             lambda: self._queue.fail(self.context.lease, message, permanent=permanent), log
         )
