@@ -13,6 +13,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
+from forager.extract.product.product import Availability
 from forager.products.filters import Filters, ListPlace, ProductOrder, encode_place
 from forager.products.service import list_products
 from forager.settings import Settings
@@ -95,6 +96,9 @@ ORDERED = {
     ProductOrder.NAME: ["Bar stool", "Chair", "Lamp", "Rug", "Sofa"],
     ProductOrder.CHEAPEST: ["Bar stool", "Rug", "Chair", "Sofa", "Lamp"],
     ProductOrder.DEAREST: ["Sofa", "Chair", "Rug", "Bar stool", "Lamp"],
+    # none has changed; Lamp has no price
+    ProductOrder.DROPS: ["Chair", "Bar stool", "Sofa", "Rug", "Lamp"],
+    ProductOrder.RISES: ["Rug", "Sofa", "Bar stool", "Chair", "Lamp"],
 }
 
 
@@ -105,6 +109,25 @@ async def test_orders(shop: Shop) -> None:
     for order in ProductOrder:
         for limit in (1, 2, 5):
             assert await walked(shop, limit, order=order) == ORDERED[order]
+
+
+async def test_products_sort_by_their_last_price_change(shop: Shop) -> None:
+    visits = (
+        {"rise": product("Rise", "10"), "fall": product("Fall", "10"), "dip": product("Dip", "10")},
+        {"same": product("Same", "10"), "bare": product("Bare", None)},
+        {"rise": product("Rise", "11"), "fall": product("Fall", "8")},
+        {"dip": product("Dip", "9")},
+        # another stock is no change of the price
+        {"fall": replace(product("Fall", "8"), availability=Availability.OUT_OF_STOCK)},
+    )
+    for visit in visits:
+        await shop.stock(visit)
+    drops = ["Fall", "Dip", "Same", "Rise", "Bare"]
+    for limit in (1, 2, 5):
+        assert await walked(shop, limit, order=ProductOrder.DROPS) == drops
+        assert await walked(shop, limit, order=ProductOrder.RISES) == [*drops[-2::-1], "Bare"]
+    found = (await list_products(shop.database, order=ProductOrder.DROPS)).items
+    assert [each.price_change for each in found] == [-20, -10, None, 10, None]
 
 
 async def test_no_row_is_lost_or_twice_while_others_are_added(shop: Shop) -> None:

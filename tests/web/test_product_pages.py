@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from forager.access.caller import Scope
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
+from forager.products.filters import ProductOrder
 from forager.settings import Settings
 from forager.tasks.dead_letters import LetterFilter, count_letters
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks
 from forager.tasks.task import Hold
+from forager.web.routes.products import SORTS
 from images.stored_image import store_image
 from products.rows import add_product
 from support.keys import make_key
@@ -220,6 +224,7 @@ async def test_products_have_thumbnails_and_trends_and_are_sorted(
             " SELECT %s, price * 2, currency, now() - interval '1 day' FROM products WHERE id = %s",
             (first, first),
         )
+        await connection.execute("UPDATE products SET price_change = -50 WHERE id = %s", (first,))
         await connection.execute("UPDATE products SET price = 1 WHERE id = %s", (second,))
     page = (await visitor.get("/products?sort=price")).text
     assert page.index(f'id="p-{second}"') < page.index(f'id="p-{first}"')
@@ -227,6 +232,27 @@ async def test_products_have_thumbnails_and_trends_and_are_sorted(
     assert f'<img src="/products/{first}/images/0"' in page
     assert "-50 %" in page
     assert "Last prices of" in page
+
+
+async def test_products_are_sorted_by_change_and_those_without_a_price_come_last(
+    visitor: Visitor, database: Database
+) -> None:
+    bare, same, drop, rise = [await add_product(database, number) for number in range(4)]
+    await execute(database, "UPDATE products SET price = NULL WHERE id = %s", bare)
+    for product, change in ((drop, -20), (rise, 5)):
+        statement = "UPDATE products SET price_change = %s WHERE id = %s"
+        await execute(database, statement, change, product)
+    for sort, expected in (
+        ("change", [drop, same, rise, bare]),
+        ("-change", [rise, same, drop, bare]),
+    ):
+        page = (await visitor.get(f"/products?sort={sort}")).text
+        assert [int(each) for each in re.findall(r'id="p-(\d+)"', page)] == expected
+        assert 'aria-sort="' in page
+
+
+def test_each_order_of_products_has_a_heading() -> None:
+    assert set(SORTS.values()) == set(ProductOrder) - {ProductOrder.NEWEST}
 
 
 async def test_prices_in_different_currencies_are_not_sorted_as_numbers(

@@ -26,6 +26,8 @@ class ProductOrder(StrEnum):
     NAME = "name"
     CHEAPEST = "cheapest"
     DEAREST = "dearest"
+    DROPS = "drops"
+    RISES = "rises"
 
 
 class PriceDirection(StrEnum):

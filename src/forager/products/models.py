@@ -40,6 +40,9 @@ class Product(ResponseModel, row=product.ListedProduct, about=_ABOUT_PRODUCT):
         description="Category path of the product.", examples=["Home > Lighting"]
     )
     problems: int = Field(description="Number of fields that broke a rule.")
+    price_change: float | None = Field(
+        description="The last change of the price, in percent; null if it never changed."
+    )
     updated_at: Time = Field(description="When its content last changed.")
 
 

@@ -55,7 +55,8 @@ Gtin = Annotated[
 ]
 WORDS = 'Words, "exact phrases", -without, a or b, a SKU, a GTIN: best first.'
 Text = Annotated[PlainText, Field(max_length=MAX_CHARACTERS, description=WORDS)]
-Sorted = Annotated[ProductOrder, Field(description="Newest first by default. Not with `q`.")]
+SORTED = "Newest first by default. Drops: the largest price drop first. Not with `q`."
+Sorted = Annotated[ProductOrder, Field(description=SORTED)]
 VARIANT = "Only this variant, by SKU, GTIN, URL or name."
 Variant = Annotated[PlainText, Field(min_length=1, max_length=200, description=VARIANT)]
 Since = Annotated[Moment, Field(description="Only changes since this time, UTC without a zone.")]

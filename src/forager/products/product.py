@@ -43,6 +43,8 @@ class ListedProduct(ProductColumns):
 
     # number of fields that violate a rule
     problems: int
+    # the last change of the price, in percent
+    price_change: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,9 @@ __all__ = ["CatalogCounts"]
 SHOWN = 10
 SHOWN_DOMAINS = 20
 
-_BY_PRICE = (ProductOrder.CHEAPEST, ProductOrder.DEAREST)
+_BY_PRICE = (
+    ProductOrder.CHEAPEST, ProductOrder.DEAREST, ProductOrder.DROPS, ProductOrder.RISES
+)  # fmt: skip
 # the types of values that rows are ordered by; products without a price come last
 _VALUES: dict[ProductOrder, tuple[type, ...]] = {
     ProductOrder.NEWEST: (datetime,),
@@ -47,6 +49,8 @@ _VALUES: dict[ProductOrder, tuple[type, ...]] = {
     ProductOrder.NAME: (str,),
     ProductOrder.CHEAPEST: (Decimal, NoneType),
     ProductOrder.DEAREST: (Decimal, NoneType),
+    ProductOrder.DROPS: (float, NoneType),
+    ProductOrder.RISES: (float, NoneType),
 }
 
 
@@ -92,12 +96,15 @@ async def _select(
 
 
 def _place(last: ListedProduct, order: ProductOrder) -> ListPlace:
-    values: dict[ProductOrder, datetime | Decimal | str | None] = {
+    change = None if last.price is None else last.price_change or 0.0
+    values: dict[ProductOrder, datetime | Decimal | str | float | None] = {
         ProductOrder.NEWEST: last.created_at,
         ProductOrder.UPDATED: last.updated_at,
         ProductOrder.NAME: last.name[:200],
         ProductOrder.CHEAPEST: last.price,
         ProductOrder.DEAREST: last.price,
+        ProductOrder.DROPS: change,
+        ProductOrder.RISES: change,
     }
     return ListPlace(values[order], last.id)
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows
+from forager.products.store.prices import CHANGE_TO
 from forager.products.validation.plausibility import Offer
 
 
@@ -167,10 +168,12 @@ async def set_offer(
 
     The content hash becomes one that no page has: whatever is read next is a change.
     """
+    change = CHANGE_TO.format(price="%(price)s::numeric", currency="%(currency)s")
     await connection.execute(
-        """
-        UPDATE products
+        f"""
+        UPDATE products p
            SET price = %(price)s, list_price = %(list_price)s, currency = %(currency)s,
+               price_change = {change},
                availability = %(availability)s, price_changed_at = %(changed)s,
                parser = %(parser)s, parser_version = %(version)s,
                content_hash = sha256(content_hash), updated_at = now()

@@ -21,7 +21,7 @@ _LISTED: LiteralString = """
     p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.price, p.list_price,
     p.currency, p.availability, p.rating, p.review_count, p.brand, p.category, p.sku, p.gtin,
     jsonb_array_length(p.problems) AS problems, p.created_at, p.updated_at, p.last_seen_at,
-    p.price_changed_at,
+    p.price_changed_at, p.price_change,
     (SELECT t.failing_since FROM crawl_tasks t WHERE t.id = p.crawl_task_id) AS failing_since
 """
 # columns of exports that lists do not have
@@ -101,12 +101,16 @@ def _of_domains(ids: tuple[int, ...], values: dict[str, Any]) -> LiteralString:
 
 # --- lists -----------------------------------------------------------------------------------
 
+# products whose price never changed are between drops and rises
+_CHANGE: LiteralString = "(CASE WHEN p.price IS NOT NULL THEN coalesce(p.price_change, 0) END)"
 _KEYS: dict[ProductOrder, tuple[LiteralString, LiteralString, LiteralString]] = {
     ProductOrder.NEWEST: ("p.created_at", "<", "DESC"),
     ProductOrder.UPDATED: ("p.updated_at", "<", "DESC"),
     ProductOrder.NAME: ("left(p.product_name, 200)", ">", "ASC"),
     ProductOrder.CHEAPEST: ("p.price", ">", "ASC"),
     ProductOrder.DEAREST: ("p.price", "<", "DESC"),
+    ProductOrder.DROPS: (_CHANGE, ">", "ASC"),
+    ProductOrder.RISES: (_CHANGE, "<", "DESC"),
 }
 
 
@@ -135,7 +139,7 @@ async def select_products(
 async def select_by_id(
     connection: Connection, filters: Filters, *, after: int, limit: int, unpriced: bool = False
 ) -> list[ListedProduct]:
-    """Products by ID; or those without a price, which orders by price list last."""
+    """Products by ID; or those without a price, which orders by price or change list last."""
     conditions, values = filtered(filters)
     if unpriced:
         conditions += " AND p.price IS NULL"

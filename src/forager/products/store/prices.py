@@ -110,6 +110,17 @@ async def insert_variant_changes(connection: Connection, changes: Sequence[Varia
     )
 
 
+CHANGE_TO: LiteralString = """
+    (SELECT round(100 * ({price} / x.price - 1), 2)
+       FROM price_history x
+      WHERE x.product_id = p.id AND x.currency IS NOT DISTINCT FROM {currency}
+        AND x.price > 0 AND x.price <> {price}
+      ORDER BY x.recorded_at DESC, x.id DESC
+      LIMIT 1)
+"""
+"""The change of a product `p` to a price, in percent of the last other price in its currency."""
+
+
 @dataclass(frozen=True, slots=True)
 class PriceEntry:
     """One change: an offer from this time on."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Values
+from forager.products.store.prices import CHANGE_TO
 from forager.products.validation.plausibility import Offer
 
 _WITHHELD = RowArrays("w", product_id="bigint", price="numeric", currency="text", reason="text")
@@ -117,10 +118,12 @@ async def restore_price(connection: Connection, product_id: int, wrong: Decimal)
 
     The content hash becomes one that no page has: whatever is read next is a change.
     """
+    change = CHANGE_TO.format(price="h.price", currency="coalesce(h.currency, p.currency)")
     return await Values(connection).changed(
-        """
+        f"""
         UPDATE products p
            SET price = h.price, list_price = h.list_price,
+               price_change = {change},
                currency = coalesce(h.currency, p.currency), price_changed_at = h.recorded_at,
                content_hash = sha256(p.content_hash), updated_at = now()
           FROM (SELECT 1) AS one

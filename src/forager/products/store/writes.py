@@ -14,6 +14,7 @@ from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.db.text_search import readable_words
 from forager.products.content import CATEGORY_SEPARATOR, ProductContent
+from forager.products.store.prices import CHANGE_TO
 from forager.products.validation.plausibility import Offer
 
 
@@ -240,6 +241,7 @@ async def update_content(
     connection: Connection, rows: Sequence[ProductRow], *, money_changed: Sequence[bool]
 ) -> None:
     """Store the content of rows that this transaction has locked; `updated_at` changes."""
+    change = CHANGE_TO.format(price="r.price", currency="r.currency")
     await connection.execute(
         f"""
         UPDATE products p
@@ -263,7 +265,10 @@ async def update_content(
                tsv = {_VECTOR},
                updated_at = statement_timestamp(),
                price_changed_at = CASE WHEN m.changed THEN statement_timestamp()
-                                       ELSE p.price_changed_at END
+                                       ELSE p.price_changed_at END,
+               price_change = CASE WHEN (r.price, r.currency) IS NOT DISTINCT FROM
+                                        (p.price, p.currency) THEN p.price_change
+                                   ELSE {change} END
           FROM {_PRODUCTS}
           JOIN unnest(%(url_hash)s::bytea[], %(money_changed)b::boolean[])
                AS m (url_hash, changed) USING (url_hash)

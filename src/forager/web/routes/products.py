@@ -27,7 +27,6 @@ from forager.products.filters import Filters, ProductOrder
 from forager.products.lookup import thumbnails
 from forager.products.offers import ShopOffer, compare_offers
 from forager.products.price_history import PriceEntry, price_history, recent_prices
-from forager.products.price_history import percent as percent_of
 from forager.products.product import ImageRecord, ProductRecord
 from forager.products.search import ProductSearchPage, list_or_search
 from forager.products.service import ProductDetails, list_currencies, show_product
@@ -66,7 +65,6 @@ async def list_products(visit: ReaderVisit) -> WebPage:
         order=fixed_order_of(visit, () if form.text("q") else SORTS),
         thumbnails=await thumbnails(visit.database, ids),
         prices={number: list(map(float, few)) for number, few in prices.items()},
-        changes={n: percent_of(few[-2], few[-1]) for n, few in prices.items() if few[1:]},
         problem=problem,
         is_filtered=any(form.text(name) for name in (*FILTERS, "q")),
         narrowed=[name for name in FILTERS if form.text(name)],
@@ -186,6 +184,8 @@ SORTS = {
     "name": ProductOrder.NAME,
     "price": ProductOrder.CHEAPEST,
     "-price": ProductOrder.DEAREST,
+    "change": ProductOrder.DROPS,
+    "-change": ProductOrder.RISES,
     "-updated": ProductOrder.UPDATED,
 }
 BY_PRICE = (ProductOrder.CHEAPEST, ProductOrder.DEAREST)

@@ -34,6 +34,8 @@ ALTER TABLE alert_rules
         CHECK (kind IN ('price_drop', 'price_below', 'new_low', 'back_in_stock'));
 DROP TABLE withheld_prices;
 DROP TABLE price_templates;
+DROP INDEX products_price_change_idx;
+ALTER TABLE products DROP COLUMN price_change;
 
 -- parsers -----------------------------------------------------------------------------------------
 DROP TABLE model_usage;

@@ -99,6 +99,27 @@ COMMENT ON COLUMN crawl_tasks.browser_until IS
     'When the decision expires: the next visit is made without a browser again.';
 
 -- products ----------------------------------------------------------------------------------------
+ALTER TABLE products ADD COLUMN price_change double precision
+    CONSTRAINT products_price_change_finite_check
+        CHECK (price_change > '-Infinity' AND price_change < 'Infinity');
+COMMENT ON COLUMN products.price_change IS
+    'The last change of the price, in percent of the last other price in this currency; NULL: none.';
+
+UPDATE products p
+   SET price_change = (
+        SELECT round(100 * (p.price / h.price - 1), 2)
+          FROM price_history h
+         WHERE h.product_id = p.id AND h.currency IS NOT DISTINCT FROM p.currency
+           AND h.price > 0 AND h.price <> p.price
+         ORDER BY h.recorded_at DESC, h.id DESC
+         LIMIT 1)
+ WHERE p.id IN (SELECT product_id FROM price_history
+                 GROUP BY product_id HAVING min(price) <> max(price));
+
+-- products that never changed are between drops and rises
+CREATE INDEX products_price_change_idx ON products
+    ((CASE WHEN price IS NOT NULL THEN coalesce(price_change, 0) END), id);
+
 CREATE TABLE price_templates (
     domain_id  bigint PRIMARY KEY REFERENCES domains (id) ON DELETE CASCADE,
     path       text NOT NULL,
