@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -18,6 +19,7 @@ from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
+from forager.extract.product.page_quantity import quantity_on
 from forager.extract.product.places import LearnedPlace, learned_facts, with_place, without_stated
 from forager.extract.product.product import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
@@ -36,6 +38,12 @@ def extract_product(
     page: ProductPage, overrides: Iterable[Fact] = (), place: LearnedPlace | None = None
 ) -> Product:
     """The merged product; `overrides` are the facts of a site parser, and win field by field."""
+    product = _extract(page, overrides, place)
+    quantity = quantity_on(page, product)
+    return product if quantity is None else replace(product, quantity=str(quantity))
+
+
+def _extract(page: ProductPage, overrides: Iterable[Fact], place: LearnedPlace | None) -> Product:
     facts = find_facts(page)
     if place is None:
         return merge((*facts, *overrides), page)

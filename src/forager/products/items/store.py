@@ -106,6 +106,8 @@ class ItemOffer:
     currency: str | None
     availability: str | None
     matched_by: str | None
+    # that the page states: 0.5 kg
+    quantity: str | None
     price_changed_at: datetime | None
     last_seen_at: datetime
 
@@ -117,10 +119,11 @@ async def select_offers(
     return await Rows(connection, ItemOffer).all(
         """
         SELECT item, product_id, url, domain, name, brand, category, price, currency, availability,
-               matched_by, price_changed_at, last_seen_at
+               matched_by, quantity, price_changed_at, last_seen_at
           FROM (SELECT i.item, p.id AS product_id, p.url, d.domain_name AS domain,
                        p.product_name AS name, p.brand, p.category, p.price, p.currency,
-                       p.availability, i.matched_by, p.price_changed_at, p.last_seen_at,
+                       p.availability, i.matched_by, p.metadata ->> 'quantity' AS quantity,
+                       p.price_changed_at, p.last_seen_at,
                        row_number() OVER (PARTITION BY i.item ORDER BY p.id) AS place
                   FROM product_items i
                   JOIN products p ON p.id = i.product_id
