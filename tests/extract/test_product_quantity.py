@@ -116,3 +116,21 @@ def test_the_weight_says_which_quantity_of_the_name_is_meant() -> None:
 def test_visible(markup: str, expected: str | None) -> None:
     product = product_of(shop_page(f"<p class='price'>£4.99</p>{markup}{BUY}"))
     assert (str(product.price), product.quantity) == ("4.99", expected)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"size": ["", {"value": {"value": []}}], "netContent": {"value": True, "unitCode": "KGM"}},
+        {"netContent": {"value": "1e99", "unitCode": "KGM"}},
+        {"netContent": {"value": "1e-99", "unitCode": ["KGM"]}},
+        {"weight": {"value": "9" * 5_000, "unitCode": "KGM"}, "additionalProperty": "Net weight"},
+        _specified(price="1e-12", referenceQuantity=REFERENCE),
+        _specified(price="1e29", referenceQuantity={"value": "0", "valueReference": {}}),
+        {"offers": {**OFFER, "price": "0", "priceSpecification": [None, {"eligibleQuantity": 1}]}},
+    ],
+)
+def test_hostile_data_states_no_quantity(data: dict[str, Any]) -> None:
+    item = {"@type": "Product", "name": "Copper kettle", "offers": OFFER, **data}
+    body = f"<h1>Copper kettle</h1><p>£2.50 / 1000000 kg</p>{BUY}"
+    assert product_of(linked(json.dumps(item), body=body)).quantity is None

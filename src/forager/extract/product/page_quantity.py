@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.annotated import MICRODATA, read_annotations
-from forager.extract.product.dom.view import DomView
+from forager.extract.product.dom.view import TEXT_START, DomView
 from forager.extract.product.main_item import choose_main
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount, money_in
@@ -36,10 +35,6 @@ _NET = re.compile(
     r"|contenuto(?: netto)?|hmotnost netto|masa netto|unit[ _]pricing[ _]measure)\W*",
     re.IGNORECASE,
 )
-_IN_DATA = re.compile(
-    rb"UnitPriceSpecification|referenceQuantity|eligibleQuantity|hasMeasurement|netContent|netWeight|additionalProperty"
-    rb"|unit_pricing_measure|[\"':]size[\"']|[\"':]weight[\"':]"
-)
 _MAX_ITEMS = 50
 _MAX_PROPERTIES = 100
 
@@ -52,16 +47,17 @@ class _UnitPrice(NamedTuple):
     paid: Decimal
 
 
-def quantity_on(page: ProductPage, product: Product) -> Quantity | None:
+def quantity_on(view: DomView, product: Product) -> Quantity | None:
     """The quantity of the page's product; None if the page states none, or several."""
-    items = [*_main_items(page)] if _IN_DATA.search(page.source) else []
+    page = view.page
+    items = [*_main_items(page)]
     stated = [q for item in items for q in _stated(item)]
     stated += [q for q in _in_meta(page) if q]
-    stated = [q for q in stated if q != _ONE] or [*_in_rows(page)]
+    stated = [q for q in stated if q != _ONE] or [*_in_rows(view)]
     if stated:
         return single(stated)
     unit_prices = [u for item in items for u in _unit_prices(item, product)]
-    if unit_prices := unit_prices or [*_shown_unit_prices(page, product)]:
+    if unit_prices := unit_prices or [*_shown_unit_prices(view, product)]:
         derived = [_derived(each, product.name or "") for each in unit_prices]
         known = [each for each in derived if each]
         return single(known) if len(known) == len(derived) else None
@@ -76,7 +72,7 @@ _ONE = Quantity(Decimal(1), "piece")
 
 
 def _main_items(page: ProductPage) -> Iterator[Item]:
-    for items in (page.linked_data, read_annotations(page.elements.microdata, MICRODATA)[0]):
+    for items in (page.linked_data, page.microdata[0]):
         if (main := choose_main(items, page)) is not None:
             yield main[0]
 
@@ -156,20 +152,21 @@ def _weight_in_meta(page: ProductPage) -> Quantity | None:
     return None if number is None else Quantity.of(number, unit.strip())
 
 
-def _in_rows(page: ProductPage) -> Iterator[Quantity]:
+def _in_rows(view: DomView) -> Iterator[Quantity]:
     """The net weight or volume of a row of the product's own specification."""
-    view, texts = DomView(page), page.elements.texts
-    for at, (order, node, text) in enumerate(texts):
-        if len(text) > 80 or not _NET_START.match(text):
-            continue
-        label, _, value = text.partition(":")
-        if not value.strip() and at + 1 < len(texts):
-            value = texts[at + 1][2]
+    for at in view.texts_with(_NET_START):
+        order, node, text = view.texts[at]
+        label, _, value = text[:_MAX_TEXT].partition(":")
+        if not value.strip() and at + 1 < len(view.texts):
+            value = view.texts[at + 1][2]
         if _NET.fullmatch(label) and len(value) <= 40 and _is_own(view, order, node):
             yield from _read(value.strip())
 
 
-_NET_START = re.compile(r"\W*(?:net|füll|inhalt|poids|conten|volume|peso|hmot|masa)", re.IGNORECASE)
+# in lower case
+_NET_START = re.compile(
+    rf"{TEXT_START}\W{{0,3}}(?:net|füll|inhalt|poids|conten|volume|peso|hmotnost|masa)"
+)
 
 
 # --- prices per unit -----------------------------------------------------------------------------
@@ -205,17 +202,16 @@ _EQUALS = re.compile(rf"(?P<per>10{{0,3}}\s?{_UNIT})\s?=\s{{0,2}}$", re.IGNORECA
 _HINT = re.compile(rf"(?:/|per|pro|je|par)\s?(?:10{{0,3}}\s?)?{_UNIT}\b|\d\s?{_UNIT}\s?=")
 
 
-def _shown_unit_prices(page: ProductPage, product: Product) -> Iterator[_UnitPrice]:
+def _shown_unit_prices(view: DomView, product: Product) -> Iterator[_UnitPrice]:
     """The prices per unit beside the price of the product."""
-    if product.price is None:
+    if not product.price:
         return
-    view = DomView(page)
     for at in view.texts_with(_HINT):
         order, node, text = view.texts[at]
         text = " ".join(_with_amount(node, text).split())
         if len(text) > _MAX_TEXT or not _is_own(view, order, node):
             continue
-        for money in money_in(text, page.currency_hints):
+        for money in money_in(text, view.page.currency_hints):
             found = _PER.match(text[money.end :]) or _EQUALS.search(text[: money.start])
             if not (found and money.symbol and money.amount):
                 continue
@@ -271,6 +267,6 @@ def _derived(unit_price: _UnitPrice, name: str) -> Quantity | None:
         upward = Context(prec=digits, rounding=ROUND_CEILING)
         first = upward.plus(least)
         if first <= most:
-            found = Quantity(first, per.unit)
+            found = Quantity.of(first, per.unit)
             return found if upward.next_plus(first) > most and found != _ONE else None
     return None
