@@ -210,6 +210,22 @@ async def test_unchanged_pages_stay_markdown(crawls: Crawls, site: Site) -> None
     assert explained.message == "not modified; its version was read as markdown"
 
 
+async def test_linked_markdown_of_unchanged_pages_stays_a_duplicate(
+    crawls: Crawls, site: Site
+) -> None:
+    similar(site)
+    site.pages["/guide/"] = html("Guide", link="/guide.md")
+    site.pages = {path: tagged(page) for path, page in site.pages.items() if isinstance(page, Page)}
+    await crawl(crawls, site)
+    done = await crawl(crawls, site)
+    assert done.outcomes(site.url) == {
+        "/": "unchanged:not_modified",
+        "/guide/": "unchanged:not_modified",
+        "/guide.md": "duplicate:markdown",
+        "/api/pump.html": "unchanged:not_modified",
+    }
+
+
 async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site) -> None:
     for number in range(8):
         site.pages[f"/p{number}"] = html(f"Page {number}")

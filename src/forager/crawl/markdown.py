@@ -20,11 +20,14 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from forager.archive.warc_record import DerivedRecord, pack
 from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.frontier.entry import FrontierEntry
+from forager.crawl.frontier.seen import SeenSet
+from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.store import visited as visited_rows
 from forager.documents.page import IndexedDocument
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
-from forager.extract.keys import url_key
+from forager.extract.keys import key_fingerprint, url_key
 from forager.extract.kinds import MARKDOWN_TYPE, ContentKind, kind_of, media_type
 from forager.extract.markdown.listing import listed_twins, name_of, pages_in, stem_of
 from forager.extract.markdown.twin import (
@@ -32,6 +35,7 @@ from forager.extract.markdown.twin import (
     difference,
     has_little_text,
     page_end,
+    usual_pages,
     usual_twins,
 )
 from forager.extract.urls import Refusal, normalize
@@ -113,12 +117,43 @@ class MarkdownFirst:
         self._probing = asyncio.Lock()
         self._listing = asyncio.Lock()
         self._listed: dict[tuple[str, MarkdownWay], dict[str, Response]] = {}
-        # twins that were read, and their pages
-        self._twins: dict[bytes, str] = {}
+        # twins that this process read, and their pages
+        self._twins = SeenSet()
+        self._pages = SeenSet()
 
-    def page_of(self, url: str) -> str | None:
-        """The page that a URL is the markdown twin of, if that was read already."""
-        return self._twins.get(_key(url)) if self._twins else None
+    async def as_duplicate(self, entry: FrontierEntry) -> Settlement | None:
+        """The outcome of a URL that is the markdown of a page; None if it is no such URL."""
+        if self._writer is None or self.way is None:
+            return None
+        usual = usual_pages(entry.url)
+        if _fingerprint(entry.url) in self._twins:
+            page = next((url for url in usual if _fingerprint(url) in self._pages), None)
+        else:
+            page = await self._page_before(self._writer, usual)
+            if page is None:
+                return None
+        return Settlement(
+            entry=entry,
+            outcome=Outcome.DUPLICATE,
+            reason="markdown",
+            detail=f"is the markdown of {page or 'another page'}",
+            duplicate_of=page,
+        )
+
+    async def _page_before(self, writer: GenerationWriter, urls: list[str]) -> str | None:
+        """One of these pages that was read as markdown before this process: it may not be again.
+
+        The server may confirm it with 304, or the crawl was interrupted after it.
+        """
+        if not urls or self.way == NO_WAY:
+            return None
+        return await self._context.database.run(
+            visited_rows.select_page_as_markdown,
+            self._context.lease.job_id,
+            writer.generation_id,
+            writer.base_id,
+            [url_key(url) for url in urls],
+        )
 
     async def read(
         self, entry: FrontierEntry, response: Response, page: Extracted
@@ -268,7 +303,8 @@ class MarkdownFirst:
             shape = TwinShape.of(response.url, twin.url)
             if shape is not None and urlsplit(response.url).path != "/":
                 self._shapes.setdefault(page_end(response.url), shape)
-            self._twins[_key(twin.url)] = response.url
+            self._twins.add(_fingerprint(twin.url))
+            self._pages.add(_fingerprint(response.url))
         return MarkdownPage(
             document,
             page.frame and page.frame + pack(_record(twin)),
@@ -306,9 +342,9 @@ def _pages_of(listing: Response, url: str, way: MarkdownWay) -> dict[str, Respon
     return by_name | stems
 
 
-def _key(url: str) -> bytes:
+def _fingerprint(url: str) -> int:
     normalized = normalize(url)
-    return url_key(url if isinstance(normalized, Refusal) else normalized)
+    return key_fingerprint(url_key(url if isinstance(normalized, Refusal) else normalized))
 
 
 def _with_body(response: Response, url: str, body: str) -> Response:
