@@ -11,6 +11,7 @@ from crawl.file_sources import ask_agent, changed_pages
 from crawl.refreshing import SOURCE, crawl, generations
 from forager.archive.options import archive_options
 from forager.checks import Topic, checks_in, run_checks
+from forager.crawl import markdown as markdown_first
 from forager.crawl.explain.explanation import explain
 from forager.documents import checks
 from forager.documents.reader import read_page
@@ -260,6 +261,15 @@ async def test_a_listing_that_cannot_be_used_stops_no_crawl(
     site.pages = {path: html(title) for path, title in PAGES.items()}
     site.pages |= {"/llms.txt": text(content), "/llms-full.txt": text(content)}
     assert len((await crawl(crawls, site)).pages()) == len(PAGES)
+
+
+async def test_listings_beyond_the_limit_of_memory_are_not_used(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(site)
+    monkeypatch.setattr(markdown_first, "MAX_LISTINGS", 100)
+    assert (await crawl(crawls, site)).pages(site.url) == set(PAGES)
+    assert "Only in markdown" not in await content_of(crawls, f"{site.url}/guide/")
 
 
 async def test_robots_txt_applies_to_markdown(crawls: Crawls, site: Site) -> None:

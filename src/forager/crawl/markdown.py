@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -55,8 +55,9 @@ NO_WAY = "none"
 TRIALS = 2
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20
-# a listing is kept in memory during the crawl
+# listings are kept in memory during the crawl; those of further hosts are not used
 MAX_LISTING = 8 * 1024 * 1024
+MAX_LISTINGS = 32 * 1024 * 1024
 
 
 class MarkdownWay(StrEnum):
@@ -89,6 +90,15 @@ class MarkdownPage:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a file says of the pages of a site, by the stems and names of their addresses."""
+
+    file: Response  # without its body
+    # addresses, and the markdown if the file contains it
+    pages: Mapping[str, tuple[str, str]]
+
+
 class MarkdownFirst:
     """Reads the markdown twins of the pages of one crawl.
 
@@ -116,7 +126,8 @@ class MarkdownFirst:
         self._is_unsure = False
         self._probing = asyncio.Lock()
         self._listing = asyncio.Lock()
-        self._listed: dict[tuple[str, MarkdownWay], dict[str, Response]] = {}
+        self._listed: dict[tuple[str, MarkdownWay], Listing | None] = {}
+        self._room = MAX_LISTINGS
         # twins that this process read, and their pages
         self._twins = SeenSet()
         self._pages = SeenSet()
@@ -235,12 +246,12 @@ class MarkdownFirst:
         self, way: MarkdownWay, response: Response, page: Extracted
     ) -> AsyncIterator[Response]:
         if way in (MarkdownWay.LLMS, MarkdownWay.LLMS_FULL):
-            listed = await self._list(response.url, way)
+            listing = await self._list(response.url, way)
             stem = stem_of(response.url)
-            found = listed.get(stem) or listed.get(name_of(stem))
-            if found is not None and way is MarkdownWay.LLMS_FULL:
-                yield found
-            addresses = [found.url] if found is not None and way is MarkdownWay.LLMS else []
+            found = listing and (listing.pages.get(stem) or listing.pages.get(name_of(stem)))
+            if listing and found and way is MarkdownWay.LLMS_FULL:
+                yield _with_body(listing.file, *found)
+            addresses = [found[0]] if found and way is MarkdownWay.LLMS else []
         elif way is MarkdownWay.LINK:
             addresses = [page.markdown] if page.markdown else []
         elif way is MarkdownWay.ACCEPT:
@@ -314,32 +325,32 @@ class MarkdownFirst:
 
     # --- listings ------------------------------------------------------------------------------
 
-    async def _list(self, url: str, way: MarkdownWay) -> dict[str, Response]:
-        """What a listing says of the pages of an origin, by the stems of their addresses."""
+    async def _list(self, url: str, way: MarkdownWay) -> Listing | None:
+        """The listing of an origin; None: it has none that can be used."""
         place = origin_of(url), way
         async with self._listing:
             if place not in self._listed:
                 self._listed[place] = await self._fetch_listing(f"{place[0]}/{way.value}", way)
         return self._listed[place]
 
-    async def _fetch_listing(self, url: str, way: MarkdownWay) -> dict[str, Response]:
+    async def _fetch_listing(self, url: str, way: MarkdownWay) -> Listing | None:
         response = await self._fetch(url)
-        if response is None or len(response.body) > MAX_LISTING:
-            return {}
-        return await asyncio.to_thread(_pages_of, response, url, way)
+        if response is None or len(response.body) > min(MAX_LISTING, self._room):
+            return None
+        self._room -= len(response.body)
+        return await asyncio.to_thread(_read_listing, response, url, way)
 
 
-def _pages_of(listing: Response, url: str, way: MarkdownWay) -> dict[str, Response]:
-    """What a listing says of pages, by the stems of their addresses, and by their names."""
+def _read_listing(file: Response, url: str, way: MarkdownWay) -> Listing:
     from forager.extract.decode import decode  # few sites have a listing
 
-    text = decode(listing.body, listing.headers.get("Content-Type")).text
+    text = decode(file.body, file.headers.get("Content-Type")).text
     parts = listed_twins(text, url) if way is MarkdownWay.LLMS else pages_in(text)
-    stems = {stem_of(page): _with_body(listing, page, body) for page, body in parts}
+    stems = {stem_of(page): (page, body) for page, body in parts}
     names = Counter(map(name_of, stems))
     # a name leads to a page where it is the only one; what it leads to is compared anyway
     by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
-    return by_name | stems
+    return Listing(replace(file, body=b""), by_name | stems)
 
 
 def _fingerprint(url: str) -> int:
