@@ -6,6 +6,8 @@ import re
 from typing import Any
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from api.client import Answer
 from api.conftest import Keyed
 from api.furnished import add_letter, furnish, operations, parameters, raise_alarm, replace_product
@@ -81,6 +83,14 @@ class Examples:
             await raise_alarm(self.database, self.known["host"])
         if path == "/api/v1/products/{product_id}/accept":
             await replace_product(self.database, self.known["product_id"])
+        if path == "/api/v1/sources/{source_id}/login":
+            await execute(
+                self.database,
+                "INSERT INTO sources (id, base_url, kind, payload)"
+                " VALUES ('signed-in', 'https://docs.example.org/', 'crawl', %s) RETURNING 1",
+                Jsonb({"urls": ["https://docs.example.org/"]}),
+            )
+            return {"source_id": "signed-in"}
         if (method, path) == ("DELETE", "/api/v1/sources/{source_id}"):
             await self.queue.cancel(UUID(self.known["job_id"]))
         return {}
