@@ -9,16 +9,20 @@ import pytest
 from crawl.crawling import Crawls
 from crawl.file_sources import ask_agent, changed_pages
 from crawl.refreshing import SOURCE, crawl, generations
+from crawl.test_kills import working
+from crawl.test_pausing import left
 from forager.archive.options import archive_options
 from forager.checks import Topic, checks_in, run_checks
 from forager.crawl import markdown as markdown_first
 from forager.crawl.explain.explanation import explain
 from forager.documents import checks
 from forager.documents.reader import read_page
+from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from forager.settings.crawling import MarkdownMode
 from servers.site import Answer, Page, Site, moved, tagged, text
 from support.sql import execute
+from support.waiting import eventually
 
 STORY = (
     "The pump moves water from the well to the tank. Open the valve before it starts, and close it"
@@ -225,6 +229,27 @@ async def test_linked_markdown_of_unchanged_pages_stays_a_duplicate(
         "/guide.md": "duplicate:markdown",
         "/api/pump.html": "unchanged:not_modified",
     }
+
+
+async def test_markdown_that_was_read_before_an_interruption_stays_a_duplicate(
+    crawls: Crawls, site: Site
+) -> None:
+    similar(site)
+    site.pages["/"] = html("Home", link="/late/")
+    site.pages["/late/"] = Page(html("Late", link="/guide.md").body, hangs=True)
+    with working(crawls.settings):
+        job_id = await crawls.ask(f"{site.url}/", source=SOURCE)
+
+        async def waits_for_the_last_page() -> bool:
+            return site.hanging == 1 and len((await crawls.look(job_id)).pages()) == len(PAGES)
+
+        await eventually(waits_for_the_last_page)
+        await crawls.queue.pause(job_id)
+        await left(crawls, job_id, Status.PAUSED)
+        site.release()
+        await crawls.queue.resume(job_id)
+        await left(crawls, job_id, Status.COMPLETED)
+    assert (await crawls.look(job_id)).outcomes(site.url)["/guide.md"] == "duplicate:markdown"
 
 
 async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site) -> None:
