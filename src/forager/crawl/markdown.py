@@ -91,7 +91,7 @@ class MarkdownPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class MarkdownListing:
     """What a file says of the pages of a site, by the stems and names of their addresses."""
 
     file: Response  # without its body
@@ -126,7 +126,7 @@ class MarkdownFirst:
         self._is_unsure = False
         self._probing = asyncio.Lock()
         self._listing = asyncio.Lock()
-        self._listed: dict[tuple[str, MarkdownWay], Listing | None] = {}
+        self._listed: dict[tuple[str, MarkdownWay], MarkdownListing | None] = {}
         self._room = MAX_LISTINGS
         # twins that this process read, and their pages
         self._twins = SeenSet()
@@ -137,7 +137,7 @@ class MarkdownFirst:
         if self._writer is None or self.way is None:
             return None
         usual = usual_pages(entry.url)
-        if _fingerprint(entry.url) in self._twins:
+        if key_fingerprint(entry.key) in self._twins:
             page = next((url for url in usual if _fingerprint(url) in self._pages), None)
         else:
             page = await self._page_before(self._writer, usual)
@@ -325,7 +325,7 @@ class MarkdownFirst:
 
     # --- listings ------------------------------------------------------------------------------
 
-    async def _list(self, url: str, way: MarkdownWay) -> Listing | None:
+    async def _list(self, url: str, way: MarkdownWay) -> MarkdownListing | None:
         """The listing of an origin; None: it has none that can be used."""
         place = origin_of(url), way
         async with self._listing:
@@ -333,7 +333,7 @@ class MarkdownFirst:
                 self._listed[place] = await self._fetch_listing(f"{place[0]}/{way.value}", way)
         return self._listed[place]
 
-    async def _fetch_listing(self, url: str, way: MarkdownWay) -> Listing | None:
+    async def _fetch_listing(self, url: str, way: MarkdownWay) -> MarkdownListing | None:
         response = await self._fetch(url)
         if response is None or len(response.body) > min(MAX_LISTING, self._room):
             return None
@@ -341,7 +341,7 @@ class MarkdownFirst:
         return await asyncio.to_thread(_read_listing, response, url, way)
 
 
-def _read_listing(file: Response, url: str, way: MarkdownWay) -> Listing:
+def _read_listing(file: Response, url: str, way: MarkdownWay) -> MarkdownListing:
     from forager.extract.decode import decode  # few sites have a listing
 
     text = decode(file.body, file.headers.get("Content-Type")).text
@@ -350,7 +350,7 @@ def _read_listing(file: Response, url: str, way: MarkdownWay) -> Listing:
     names = Counter(map(name_of, stems))
     # a name leads to a page where it is the only one; what it leads to is compared anyway
     by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
-    return Listing(replace(file, body=b""), by_name | stems)
+    return MarkdownListing(replace(file, body=b""), by_name | stems)
 
 
 def _fingerprint(url: str) -> int:
