@@ -271,6 +271,24 @@ def test_quantities_in_names(name: str, expected: tuple[str, str] | None) -> Non
     assert found == (None if expected is None else Quantity(Decimal(expected[0]), expected[1]))
 
 
+async def test_linking_a_suggestion_takes_no_offer_out_of_an_item(
+    shops: list[Shop], database: Database
+) -> None:
+    one, two, three = shops
+    await one.visit("lamp", lamp("50", gtin=None))
+    await two.visit("lamp", lamp("40"))
+    await three.visit("lamp", lamp("45"))
+    first = await suggest_links(database, limit=1)
+    second = await suggest_links(database, limit=1, cursor=first.next_cursor)
+    pairs = [(each.domain, each.other_domain) for each in (*first.items, *second.items)]
+    assert pairs == [(one.host, two.host), (one.host, three.host)]
+    [suggested] = first.items
+    await link_offers(database, str(suggested.product_id), str(suggested.other_id))
+    [item] = (await list_items(database)).items
+    assert (item.item, item.shops) == (KEY, 3)
+    assert (await suggest_links(database)).items == []
+
+
 async def test_suggestions_in_a_large_catalog(database: Database) -> None:
     """In proportion to its size: comparing each pair of 20,000 products took over a minute."""
     await execute(

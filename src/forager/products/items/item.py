@@ -360,8 +360,10 @@ async def suggest_links(
             case _:
                 raise unknown_cursor()
     found = await database.run(store.select_suggestions, after=after, limit=limit + 1)
-    more = encode_values(found[limit - 1].product_id) if len(found) > limit else None
-    return Page(found[:limit], more)
+    if len(found) <= limit:
+        return Page(found, None)
+    last = found[limit - 1]
+    return Page(found[:limit], encode_values(max(last.product_id, last.other_id)))
 
 
 # --- numbers -------------------------------------------------------------------------------------
