@@ -36,11 +36,11 @@ def test_the_last_lines_of_a_job_are_kept_while_it_runs() -> None:
     log = get_logger("test")
     with kept_lines("1"):
         for number in range(KEPT_LINES + 1):
-            log.warning("slow\x1b[2J", job="1", number=number)
+            log.warning("slow\x1b[2J\ud800", job="1", number=number)
         log.debug("not shown", job="1")
         log.info("of another", job="2")
         found = last_lines("1")
-    assert found[-1]["text"] == f"slow\N{REPLACEMENT CHARACTER}[2J (number {KEPT_LINES})"
+    assert found[-1]["text"] == f"slow\N{REPLACEMENT CHARACTER}[2J? (number {KEPT_LINES})"
     assert len(found) == KEPT_LINES
     assert {line["level"] for line in found} == {"warning"}
     assert last_lines("1") == last_lines("2") == []

@@ -158,6 +158,8 @@ def _keep_line(
     if lines is not None:
         facts = ", ".join(f"{name} {line[name]}" for name in line if name not in _FRAME)
         text = clean(f"{line['event']} ({facts})" if facts else str(line["event"]))
+        # they are stored in the database, which refuses lone surrogates
+        text = text.encode("utf-8", "replace").decode()
         at = datetime.now(UTC).isoformat(timespec="seconds")
         lines.append({"at": at, "level": method, "text": text[:MAX_LINE]})
     return line

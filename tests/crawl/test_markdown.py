@@ -9,15 +9,20 @@ import pytest
 from crawl.crawling import Crawls
 from crawl.file_sources import ask_agent, changed_pages
 from crawl.refreshing import SOURCE, crawl, generations
+from crawl.test_kills import working
+from crawl.test_pausing import left
 from forager.archive.options import archive_options
 from forager.checks import Topic, checks_in, run_checks
+from forager.crawl import markdown as markdown_first
 from forager.crawl.explain.explanation import explain
 from forager.documents import checks
 from forager.documents.reader import read_page
+from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from forager.settings.crawling import MarkdownMode
 from servers.site import Answer, Page, Site, moved, tagged, text
 from support.sql import execute
+from support.waiting import eventually
 
 STORY = (
     "The pump moves water from the well to the tank. Open the valve before it starts, and close it"
@@ -210,6 +215,43 @@ async def test_unchanged_pages_stay_markdown(crawls: Crawls, site: Site) -> None
     assert explained.message == "not modified; its version was read as markdown"
 
 
+async def test_linked_markdown_of_unchanged_pages_stays_a_duplicate(
+    crawls: Crawls, site: Site
+) -> None:
+    similar(site)
+    site.pages["/guide/"] = html("Guide", link="/guide.md")
+    site.pages = {path: tagged(page) for path, page in site.pages.items() if isinstance(page, Page)}
+    await crawl(crawls, site)
+    done = await crawl(crawls, site)
+    assert done.outcomes(site.url) == {
+        "/": "unchanged:not_modified",
+        "/guide/": "unchanged:not_modified",
+        "/guide.md": "duplicate:markdown",
+        "/api/pump.html": "unchanged:not_modified",
+    }
+
+
+async def test_markdown_that_was_read_before_an_interruption_stays_a_duplicate(
+    crawls: Crawls, site: Site
+) -> None:
+    similar(site)
+    site.pages["/"] = html("Home", link="/late/")
+    site.pages["/late/"] = Page(html("Late", link="/guide.md").body, hangs=True)
+    with working(crawls.settings):
+        job_id = await crawls.ask(f"{site.url}/", source=SOURCE)
+
+        async def waits_for_the_last_page() -> bool:
+            return site.hanging == 1 and len((await crawls.look(job_id)).pages()) == len(PAGES)
+
+        await eventually(waits_for_the_last_page)
+        await crawls.queue.pause(job_id)
+        await left(crawls, job_id, Status.PAUSED)
+        site.release()
+        await crawls.queue.resume(job_id)
+        await left(crawls, job_id, Status.COMPLETED)
+    assert (await crawls.look(job_id)).outcomes(site.url)["/guide.md"] == "duplicate:markdown"
+
+
 async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site) -> None:
     for number in range(8):
         site.pages[f"/p{number}"] = html(f"Page {number}")
@@ -244,6 +286,15 @@ async def test_a_listing_that_cannot_be_used_stops_no_crawl(
     site.pages = {path: html(title) for path, title in PAGES.items()}
     site.pages |= {"/llms.txt": text(content), "/llms-full.txt": text(content)}
     assert len((await crawl(crawls, site)).pages()) == len(PAGES)
+
+
+async def test_listings_beyond_the_limit_of_memory_are_not_used(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(site)
+    monkeypatch.setattr(markdown_first, "MAX_LISTINGS", 100)
+    assert (await crawl(crawls, site)).pages(site.url) == set(PAGES)
+    assert "Only in markdown" not in await content_of(crawls, f"{site.url}/guide/")
 
 
 async def test_robots_txt_applies_to_markdown(crawls: Crawls, site: Site) -> None:

@@ -140,6 +140,6 @@ def _line(value: str | None) -> str | None:
 def test_every_field_of_a_product_is_content_or_left_out_on_purpose() -> None:
     kept = {field.name for field in fields(ProductContent)} | {"name"}
     left_out = {field.name for field in fields(Product)} - kept
-    # identifiers of the shop are kept in the metadata
-    identifiers = {"mpn", "product_id", "variant_id"}
-    assert left_out == {"images", "evidence", "confidence", *identifiers}
+    # identifiers of the shop and the quantity are kept in the metadata
+    details = {"mpn", "product_id", "variant_id", "quantity"}
+    assert left_out == {"images", "evidence", "confidence", *details}

@@ -11,6 +11,7 @@ from forager.cli.output import show_rows
 from forager.db.database import Database, SessionLimits
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.product import Availability
+from forager.extract.product.quantity import Quantity, quantity_in
 from forager.products.filters import Filters
 from forager.products.items.item import (
     item_numbers,
@@ -23,7 +24,6 @@ from forager.products.items.item import (
 )
 from forager.products.items.operations import ItemOffer
 from forager.products.items.own_prices import import_own_prices
-from forager.products.items.quantity import Quantity, quantity_in
 from forager.products.items.rates import Rate, Rates, import_rates
 from forager.products.offers import compare_offers
 from forager.settings import Settings
@@ -82,6 +82,32 @@ async def test_offers_of_a_product_form_one_item_with_its_best_price(
     assert (await list_items(database, Filters(brand="nobody"))).items == []
     with pytest.raises(InvalidInput):
         await list_items(database, cursor="eyJ9")
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "expected"),
+    [
+        ("Lamp oil", "0.5 l", ("80.00", "l")),
+        ("Lamp oil 500 ml", "0.5 l", ("80.00", "l")),
+        ("Lamp oil 1 l", None, ("40.00", "l")),
+        ("Lamp oil, 4 pcs", "2 l", ("20.00", "l")),
+        ("Lamp oil 1 l", "4 piece", ("40.00", "l")),
+        # one of them is wrong
+        ("Lamp oil 1 l", "0.5 l", None),
+        ("Lamp oil", None, None),
+    ],
+)
+async def test_unit_prices_with_the_quantity_of_the_page(
+    shops: list[Shop],
+    database: Database,
+    name: str,
+    stated: str | None,
+    expected: tuple[str, str] | None,
+) -> None:
+    await shops[0].visit("lamp", lamp("40", name=name, quantity=stated))
+    [offer] = (await show_item(database, KEY)).offers
+    found = (offer.unit_price, offer.unit)
+    assert found == ((None, None) if expected is None else (Decimal(expected[0]), expected[1]))
 
 
 async def test_the_lowest_price_of_an_item_has_a_history(
@@ -243,6 +269,24 @@ async def test_changes_of_prices_are_a_view(shops: list[Shop], database: Databas
 def test_quantities_in_names(name: str, expected: tuple[str, str] | None) -> None:
     found = quantity_in(name)
     assert found == (None if expected is None else Quantity(Decimal(expected[0]), expected[1]))
+
+
+async def test_linking_a_suggestion_takes_no_offer_out_of_an_item(
+    shops: list[Shop], database: Database
+) -> None:
+    one, two, three = shops
+    await one.visit("lamp", lamp("50", gtin=None))
+    await two.visit("lamp", lamp("40"))
+    await three.visit("lamp", lamp("45"))
+    first = await suggest_links(database, limit=1)
+    second = await suggest_links(database, limit=1, cursor=first.next_cursor)
+    pairs = [(each.domain, each.other_domain) for each in (*first.items, *second.items)]
+    assert pairs == [(one.host, two.host), (one.host, three.host)]
+    [suggested] = first.items
+    await link_offers(database, str(suggested.product_id), str(suggested.other_id))
+    [item] = (await list_items(database)).items
+    assert (item.item, item.shops) == (KEY, 3)
+    assert (await suggest_links(database)).items == []
 
 
 async def test_suggestions_in_a_large_catalog(database: Database) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,11 +20,14 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from forager.archive.warc_record import DerivedRecord, pack
 from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.frontier.entry import FrontierEntry
+from forager.crawl.frontier.seen import SeenSet
+from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.store import visited as visited_rows
 from forager.documents.page import IndexedDocument
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
-from forager.extract.keys import url_key
+from forager.extract.keys import key_fingerprint, url_key
 from forager.extract.kinds import MARKDOWN_TYPE, ContentKind, kind_of, media_type
 from forager.extract.markdown.listing import listed_twins, name_of, pages_in, stem_of
 from forager.extract.markdown.twin import (
@@ -32,6 +35,7 @@ from forager.extract.markdown.twin import (
     difference,
     has_little_text,
     page_end,
+    usual_pages,
     usual_twins,
 )
 from forager.extract.urls import Refusal, normalize
@@ -51,8 +55,9 @@ NO_WAY = "none"
 TRIALS = 2
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20
-# a listing is kept in memory during the crawl
+# listings are kept in memory during the crawl; those of further hosts are not used
 MAX_LISTING = 8 * 1024 * 1024
+MAX_LISTINGS = 32 * 1024 * 1024
 
 
 class MarkdownWay(StrEnum):
@@ -85,6 +90,15 @@ class MarkdownPage:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class MarkdownListing:
+    """What a file says of the pages of a site, by the stems and names of their addresses."""
+
+    file: Response  # without its body
+    # addresses, and the markdown if the file contains it
+    pages: Mapping[str, tuple[str, str]]
+
+
 class MarkdownFirst:
     """Reads the markdown twins of the pages of one crawl.
 
@@ -112,13 +126,45 @@ class MarkdownFirst:
         self._is_unsure = False
         self._probing = asyncio.Lock()
         self._listing = asyncio.Lock()
-        self._listed: dict[tuple[str, MarkdownWay], dict[str, Response]] = {}
-        # twins that were read, and their pages
-        self._twins: dict[bytes, str] = {}
+        self._listed: dict[tuple[str, MarkdownWay], MarkdownListing | None] = {}
+        self._room = MAX_LISTINGS
+        # twins that this process read, and their pages
+        self._twins = SeenSet()
+        self._pages = SeenSet()
 
-    def page_of(self, url: str) -> str | None:
-        """The page that a URL is the markdown twin of, if that was read already."""
-        return self._twins.get(_key(url)) if self._twins else None
+    async def as_duplicate(self, entry: FrontierEntry) -> Settlement | None:
+        """The outcome of a URL that is the markdown of a page; None if it is no such URL."""
+        if self._writer is None or self.way is None:
+            return None
+        usual = usual_pages(entry.url)
+        if key_fingerprint(entry.key) in self._twins:
+            page = next((url for url in usual if _fingerprint(url) in self._pages), None)
+        else:
+            page = await self._page_before(self._writer, usual)
+            if page is None:
+                return None
+        return Settlement(
+            entry=entry,
+            outcome=Outcome.DUPLICATE,
+            reason="markdown",
+            detail=f"is the markdown of {page or 'another page'}",
+            duplicate_of=page,
+        )
+
+    async def _page_before(self, writer: GenerationWriter, urls: list[str]) -> str | None:
+        """One of these pages that was read as markdown before this process: it may not be again.
+
+        The server may confirm it with 304, or the crawl was interrupted after it.
+        """
+        if not urls or self.way == NO_WAY:
+            return None
+        return await self._context.database.run(
+            visited_rows.select_page_as_markdown,
+            self._context.lease.job_id,
+            writer.generation_id,
+            writer.base_id,
+            [url_key(url) for url in urls],
+        )
 
     async def read(
         self, entry: FrontierEntry, response: Response, page: Extracted
@@ -200,12 +246,12 @@ class MarkdownFirst:
         self, way: MarkdownWay, response: Response, page: Extracted
     ) -> AsyncIterator[Response]:
         if way in (MarkdownWay.LLMS, MarkdownWay.LLMS_FULL):
-            listed = await self._list(response.url, way)
+            listing = await self._list(response.url, way)
             stem = stem_of(response.url)
-            found = listed.get(stem) or listed.get(name_of(stem))
-            if found is not None and way is MarkdownWay.LLMS_FULL:
-                yield found
-            addresses = [found.url] if found is not None and way is MarkdownWay.LLMS else []
+            found = listing and (listing.pages.get(stem) or listing.pages.get(name_of(stem)))
+            if listing and found and way is MarkdownWay.LLMS_FULL:
+                yield _with_body(listing.file, *found)
+            addresses = [found[0]] if found and way is MarkdownWay.LLMS else []
         elif way is MarkdownWay.LINK:
             addresses = [page.markdown] if page.markdown else []
         elif way is MarkdownWay.ACCEPT:
@@ -268,7 +314,8 @@ class MarkdownFirst:
             shape = TwinShape.of(response.url, twin.url)
             if shape is not None and urlsplit(response.url).path != "/":
                 self._shapes.setdefault(page_end(response.url), shape)
-            self._twins[_key(twin.url)] = response.url
+            self._twins.add(_fingerprint(twin.url))
+            self._pages.add(_fingerprint(response.url))
         return MarkdownPage(
             document,
             page.frame and page.frame + pack(_record(twin)),
@@ -278,37 +325,37 @@ class MarkdownFirst:
 
     # --- listings ------------------------------------------------------------------------------
 
-    async def _list(self, url: str, way: MarkdownWay) -> dict[str, Response]:
-        """What a listing says of the pages of an origin, by the stems of their addresses."""
+    async def _list(self, url: str, way: MarkdownWay) -> MarkdownListing | None:
+        """The listing of an origin; None: it has none that can be used."""
         place = origin_of(url), way
         async with self._listing:
             if place not in self._listed:
                 self._listed[place] = await self._fetch_listing(f"{place[0]}/{way.value}", way)
         return self._listed[place]
 
-    async def _fetch_listing(self, url: str, way: MarkdownWay) -> dict[str, Response]:
+    async def _fetch_listing(self, url: str, way: MarkdownWay) -> MarkdownListing | None:
         response = await self._fetch(url)
-        if response is None or len(response.body) > MAX_LISTING:
-            return {}
-        return await asyncio.to_thread(_pages_of, response, url, way)
+        if response is None or len(response.body) > min(MAX_LISTING, self._room):
+            return None
+        self._room -= len(response.body)
+        return await asyncio.to_thread(_read_listing, response, url, way)
 
 
-def _pages_of(listing: Response, url: str, way: MarkdownWay) -> dict[str, Response]:
-    """What a listing says of pages, by the stems of their addresses, and by their names."""
+def _read_listing(file: Response, url: str, way: MarkdownWay) -> MarkdownListing:
     from forager.extract.decode import decode  # few sites have a listing
 
-    text = decode(listing.body, listing.headers.get("Content-Type")).text
+    text = decode(file.body, file.headers.get("Content-Type")).text
     parts = listed_twins(text, url) if way is MarkdownWay.LLMS else pages_in(text)
-    stems = {stem_of(page): _with_body(listing, page, body) for page, body in parts}
+    stems = {stem_of(page): (page, body) for page, body in parts}
     names = Counter(map(name_of, stems))
     # a name leads to a page where it is the only one; what it leads to is compared anyway
     by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
-    return by_name | stems
+    return MarkdownListing(replace(file, body=b""), by_name | stems)
 
 
-def _key(url: str) -> bytes:
+def _fingerprint(url: str) -> int:
     normalized = normalize(url)
-    return url_key(url if isinstance(normalized, Refusal) else normalized)
+    return key_fingerprint(url_key(url if isinstance(normalized, Refusal) else normalized))
 
 
 def _with_body(response: Response, url: str, body: str) -> Response:

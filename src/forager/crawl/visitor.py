@@ -100,14 +100,8 @@ class Visitor:
 
     async def _visit(self, entry: FrontierEntry, request: HostRequest) -> Visit:
         try:
-            if (page := self.markdown.page_of(entry.url)) is not None:
-                return Settlement(
-                    entry=entry,
-                    outcome=Outcome.DUPLICATE,
-                    reason="markdown",
-                    detail=f"is the markdown of {page}",
-                    duplicate_of=page,
-                )
+            if (duplicate := await self.markdown.as_duplicate(entry)) is not None:
+                return duplicate
             await self.robots.check(entry.url)
             previous = await self.pages.previous(entry.key)
             response = await self._fetch(entry, previous, request)

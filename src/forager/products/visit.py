@@ -45,7 +45,7 @@ from forager.products.validation.plausibility import (
 )
 
 # stored as metadata
-_IDENTIFIERS = ("mpn", "product_id", "variant_id")
+_DETAILS = ("mpn", "product_id", "variant_id", "quantity")
 _ERROR_LENGTH = 2_000
 _URL_LENGTH = 20_000
 _NAME_LENGTH = 100
@@ -279,7 +279,7 @@ def row_of(visit: ProductVisit) -> ProductRow:
 
 def _metadata(page: ParsedPage, product: Product) -> dict[str, str]:
     final_url = None if page.final_url == page.url else page.final_url
-    known = {name: line(getattr(product, name), SKU_LENGTH) for name in _IDENTIFIERS}
+    known = {name: line(getattr(product, name), SKU_LENGTH) for name in _DETAILS}
     return {name: text for name, text in {"final_url": final_url, **known}.items() if text}
 
 

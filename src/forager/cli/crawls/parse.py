@@ -191,7 +191,7 @@ def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
         "brand": product.brand,
         "category": _SEPARATOR.join(product.category) or None,
         "category_path": product.category,
-        **fields_of(product, "sku", "gtin", "mpn", "product_id", "variant_id"),
+        **fields_of(product, "sku", "gtin", "mpn", "product_id", "variant_id", "quantity"),
         "images": [image.url for image in product.images],
         "image_details": product.images,
         "variants": [

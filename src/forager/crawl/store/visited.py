@@ -10,6 +10,7 @@ from forager.archive.segment import ArchiveRef, ref_columns
 from forager.crawl.settlement import Settlement
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples, Values
+from forager.extract.document import OF_MARKDOWN
 
 # pages of the crawl's generation; the same condition as in the index of contents
 IS_PAGE: LiteralString = "(outcome IN ('fetched', 'unchanged') OR carried_over)"
@@ -101,6 +102,37 @@ async def select_expected_url(
          LIMIT 1
         """,
         {"job": job_id, "base": base_id, "content": content_hash},
+    )
+
+
+async def select_page_as_markdown(
+    connection: Connection,
+    job_id: UUID,
+    generation_id: int,
+    base_id: int | None,
+    keys: Sequence[bytes],
+) -> str | None:
+    """One of these pages that was read as markdown: by the job, or before and it is waiting."""
+    return await Values(connection).first(
+        """
+        SELECT page.url
+          FROM generation_documents line
+          JOIN documents page ON page.id = line.document_id
+         WHERE line.generation_id IN (%(generation)s, %(base)s)
+           AND line.url_hash = ANY(%(keys)s)
+           AND right(page.extractor_version, length(%(markdown)s)) = %(markdown)s
+           AND (line.generation_id = %(generation)s
+                OR EXISTS (SELECT FROM crawl_frontier waiting
+                            WHERE waiting.job_id = %(job)s AND waiting.url_hash = line.url_hash))
+         LIMIT 1
+        """,
+        {
+            "job": job_id,
+            "generation": generation_id,
+            "base": base_id,
+            "keys": list(keys),
+            "markdown": OF_MARKDOWN,
+        },
     )
 
 

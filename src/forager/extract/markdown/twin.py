@@ -96,8 +96,8 @@ def usual_twins(page: str) -> list[str]:
     return [f"{address}.md"]
 
 
-def _pages_of(twin: str) -> list[str]:
-    """The addresses that the page of a twin usually has."""
+def usual_pages(twin: str) -> list[str]:
+    """The addresses that the page of a twin usually has; none if it is not named like a twin."""
     stem = _TWIN.sub("", twin)
     if stem == twin:
         return []
@@ -137,7 +137,7 @@ def as_page(document: Document, twin: str, of: TwinOf) -> Document:
         address, mark, anchor = url.partition("#")
         if address == twin:
             return f"{page}{mark}{anchor}"
-        linked = next((other for other in _pages_of(address) if other in links), None)
+        linked = next((other for other in usual_pages(address) if other in links), None)
         if linked is not None:
             return f"{linked}{mark}{anchor}"
         return (shape and shape.page_of(url)) or url

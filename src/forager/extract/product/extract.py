@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from forager.extract.product.annotated import MICRODATA, RDFA, read_annotations
+from forager.extract.product.annotated import RDFA, read_annotations
 from forager.extract.product.dom.brands import brand_facts, label_facts, link_facts, title_facts
 from forager.extract.product.dom.codes import attribute_facts, code_facts, shown_spellings
 from forager.extract.product.dom.prices import price_facts
@@ -18,6 +19,7 @@ from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
+from forager.extract.product.page_quantity import quantity_on
 from forager.extract.product.places import LearnedPlace, learned_facts, with_place, without_stated
 from forager.extract.product.product import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
@@ -36,7 +38,14 @@ def extract_product(
     page: ProductPage, overrides: Iterable[Fact] = (), place: LearnedPlace | None = None
 ) -> Product:
     """The merged product; `overrides` are the facts of a site parser, and win field by field."""
-    facts = find_facts(page)
+    view = DomView(page)
+    product = _extract(view, overrides, place)
+    quantity = quantity_on(view, product)
+    return product if quantity is None else replace(product, quantity=str(quantity))
+
+
+def _extract(view: DomView, overrides: Iterable[Fact], place: LearnedPlace | None) -> Product:
+    page, facts = view.page, _facts_in(view)
     if place is None:
         return merge((*facts, *overrides), page)
     shown = tuple(learned_facts(page, facts, place))
@@ -47,8 +56,12 @@ def extract_product(
 
 def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     """The facts of every part of the page about its product."""
+    return _facts_in(DomView(page))
+
+
+def _facts_in(view: DomView) -> tuple[Fact, ...]:
+    page = view.page
     facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
-    view = DomView(page)
     facts.extend(price_facts(view, stated=_stated_prices(facts)))
     facts.extend((*_visible_facts(view), *code_facts(view)))
     if not _known(FieldName.BRAND, facts, 0.6):
@@ -86,7 +99,7 @@ def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
 
 def _structured_facts(page: ProductPage) -> Iterator[Fact]:
     yield from _item_facts(page.linked_data, "json-ld", 0.92, page)
-    microdata, orphans = read_annotations(page.elements.microdata, MICRODATA)
+    microdata, orphans = page.microdata
     yield from _item_facts(microdata, "microdata", 0.88, page)
     if orphans.get("price") or orphans.get("offers"):
         yield from facts_of(_as_item(orphans), "microdata:orphan", 0.6, page)

@@ -15,6 +15,7 @@ from forager.extract.decode import utf8_of
 from forager.extract.hosts import registrable_domain
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.markup import close_self_closed, cut_hostile_source
+from forager.extract.product.annotated import MICRODATA, Item, read_annotations
 from forager.extract.product.currency import country_hints
 from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.product.json_ld import read_json_ld
@@ -57,6 +58,11 @@ class ProductPage:
     def linked_data(self) -> list[dict[str, Any]]:
         """The items of the page's JSON-LD."""
         return read_json_ld(self.elements)
+
+    @cached_property
+    def microdata(self) -> tuple[list[Item], Item]:
+        """The items of the page's microdata, and the properties without an item."""
+        return read_annotations(self.elements.microdata, MICRODATA)
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:

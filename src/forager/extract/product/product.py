@@ -87,6 +87,8 @@ class Product:
     variant_id: str | None = None
     images: tuple[ProductImage, ...] = ()
     variants: tuple[Variant, ...] = ()
+    # that the page states for its price: 0.5 kg, 0.75 l, 6 piece
+    quantity: str | None = None
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     # 0 to 1: how much the page looks like the page of one product
     confidence: float = 0.0

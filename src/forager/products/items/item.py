@@ -17,12 +17,12 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.currency import ISO_CODES
 from forager.extract.product.product import GONE
+from forager.extract.product.quantity import offered_quantity
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import storable
 from forager.hints import Hint, action
 from forager.products.filters import Filters
 from forager.products.items import store
-from forager.products.items.quantity import quantity_in
 from forager.products.items.rates import Rates, load_rates
 from forager.products.items.store import (
     IndexPoint,
@@ -65,7 +65,7 @@ class Item:
     highest_price: Decimal | None
     # percent between the lowest and the highest price
     spread: float | None
-    # of the best offer, where its name states a quantity
+    # of the best offer, where its name or page states a quantity
     unit_price: Decimal | None
     unit: str | None
     own_price: Decimal | None
@@ -246,7 +246,7 @@ def _compared(
 def _compared_offer(
     offer: ItemOffer, price: Decimal | None, lowest: Decimal | None
 ) -> ComparedOffer:
-    quantity = None if price is None else quantity_in(offer.name)
+    quantity = None if price is None else offered_quantity(offer.name, offer.quantity)
     unit_price = quantity.unit_price(price) if quantity and price is not None else None
     unit = quantity.unit if quantity else None
     return ComparedOffer(offer, price, percent(lowest, price), unit_price, unit)
@@ -360,8 +360,10 @@ async def suggest_links(
             case _:
                 raise unknown_cursor()
     found = await database.run(store.select_suggestions, after=after, limit=limit + 1)
-    more = encode_values(found[limit - 1].product_id) if len(found) > limit else None
-    return Page(found[:limit], more)
+    if len(found) <= limit:
+        return Page(found, None)
+    last = found[limit - 1]
+    return Page(found[:limit], encode_values(max(last.product_id, last.other_id)))
 
 
 # --- numbers -------------------------------------------------------------------------------------

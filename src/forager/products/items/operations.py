@@ -71,7 +71,7 @@ _ABOUT_ITEM = {
     "best_product_id": "Product with the lowest price.",
     "highest_price": "Highest price of the offers that can be bought.",
     "spread": "Percent from the lowest to the highest price.",
-    "unit_price": "Best price per unit, if the name of the offer states a quantity.",
+    "unit_price": "Best price per unit, if the name or page of the offer states a quantity.",
     "unit": "`kg`, `l` or `piece`.",
     "own_price": "Price in the own price list.",
     "below_own": "Share of the shops with a lower price than the own one.",
@@ -86,7 +86,7 @@ class Item(ResponseModel, row=service.Item, about=_ABOUT_ITEM):
 class ItemOffer(
     ResponseModel,
     row=OfferRow,
-    hidden=("item", "brand", "category"),
+    hidden=("item", "brand", "category", "quantity"),
     about={"matched_by": "`gtin`, `mpn` or `user`; null: the only offer."},
 ):
     """One offer of an item."""
@@ -108,7 +108,9 @@ class ItemOffer(
 
     compared_price: Amount | None = Field(description="Price in the currency of the comparison.")
     percent: float | None = Field(description="Percent above the lowest price.")
-    unit_price: Amount | None = Field(description="Price per unit, if its name states a quantity.")
+    unit_price: Amount | None = Field(
+        description="Price per unit, if its name or page states a quantity."
+    )
     unit: str | None = Field(description="`kg`, `l` or `piece`.")
 
 

@@ -106,6 +106,8 @@ class ItemOffer:
     currency: str | None
     availability: str | None
     matched_by: str | None
+    # that the page states: 0.5 kg
+    quantity: str | None
     price_changed_at: datetime | None
     last_seen_at: datetime
 
@@ -117,10 +119,11 @@ async def select_offers(
     return await Rows(connection, ItemOffer).all(
         """
         SELECT item, product_id, url, domain, name, brand, category, price, currency, availability,
-               matched_by, price_changed_at, last_seen_at
+               matched_by, quantity, price_changed_at, last_seen_at
           FROM (SELECT i.item, p.id AS product_id, p.url, d.domain_name AS domain,
                        p.product_name AS name, p.brand, p.category, p.price, p.currency,
-                       p.availability, i.matched_by, p.price_changed_at, p.last_seen_at,
+                       p.availability, i.matched_by, p.metadata ->> 'quantity' AS quantity,
+                       p.price_changed_at, p.last_seen_at,
                        row_number() OVER (PARTITION BY i.item ORDER BY p.id) AS place
                   FROM product_items i
                   JOIN products p ON p.id = i.product_id
@@ -222,11 +225,15 @@ COMPARED = 20
 async def select_suggestions(
     connection: Connection, *, after: int, limit: int
 ) -> list[ItemSuggestion]:
-    """Pairs of offers that may be one item, by ID; offers that a user assigned are left out."""
+    """Pairs of offers that may be one item; offers that a user assigned are left out.
+
+    The first of a pair has no code if the other one has, so that linking it takes no offer out of
+    an item. `after` is the higher ID of the last pair.
+    """
     return await Rows(connection, ItemSuggestion).all(
         """
         WITH named AS MATERIALIZED (
-            SELECT i.item, i.matched_by, p.id, p.product_name, p.domain_id, p.gtin,
+            SELECT i.item, i.matched_by, p.id, p.domain_id, p.gtin,
                    (SELECT string_agg(DISTINCT word, ' ' ORDER BY word)
                       FROM regexp_split_to_table(
                                lower(concat_ws(' ', p.brand, p.product_name)), '[^[:alnum:]]+')
@@ -235,20 +242,30 @@ async def select_suggestions(
               FROM product_items i JOIN products p ON p.id = i.product_id
         ), first AS MATERIALIZED (
             SELECT *, row_number() OVER (PARTITION BY words ORDER BY id) AS place FROM named
+        ), pairs AS (
+            SELECT DISTINCT ON (a.id)
+                   a.id AS higher_id, b.id AS lower_id,
+                   a.matched_by IS NOT NULL AND b.matched_by IS NULL AS lower_first
+              FROM named a
+              JOIN first b
+                ON b.words = a.words AND b.place <= %(compared)s AND b.id < a.id
+               AND b.item <> a.item AND b.domain_id <> a.domain_id
+               AND b.matched_by IS DISTINCT FROM 'user'
+               AND (a.gtin IS NULL OR b.gtin IS NULL)
+             WHERE a.words LIKE '%% %%' AND a.matched_by IS DISTINCT FROM 'user'
+               AND a.id > %(after)s
+             ORDER BY a.id, b.id
+             LIMIT %(limit)s
         )
-        SELECT DISTINCT ON (a.id)
-               a.id AS product_id, a.product_name AS name, da.domain_name AS domain,
-               b.id AS other_id, b.product_name AS other_name, db.domain_name AS other_domain
-          FROM named a
-          JOIN first b
-            ON b.words = a.words AND b.place <= %(compared)s AND b.id < a.id AND b.item <> a.item
-           AND b.domain_id <> a.domain_id AND b.matched_by IS DISTINCT FROM 'user'
-           AND (a.gtin IS NULL OR b.gtin IS NULL)
-          JOIN domains da ON da.id = a.domain_id
-          JOIN domains db ON db.id = b.domain_id
-         WHERE a.words LIKE '%% %%' AND a.matched_by IS DISTINCT FROM 'user' AND a.id > %(after)s
-         ORDER BY a.id, b.id
-         LIMIT %(limit)s
+        SELECT one.id AS product_id, one.product_name AS name, d.domain_name AS domain,
+               other.id AS other_id, other.product_name AS other_name,
+               od.domain_name AS other_domain
+          FROM pairs
+          JOIN products one ON one.id = CASE WHEN lower_first THEN lower_id ELSE higher_id END
+          JOIN products other ON other.id = CASE WHEN lower_first THEN higher_id ELSE lower_id END
+          JOIN domains d ON d.id = one.domain_id
+          JOIN domains od ON od.id = other.domain_id
+         ORDER BY higher_id
         """,
         {"after": after, "limit": limit, "compared": COMPARED},
     )
