@@ -90,14 +90,15 @@ async def test_a_page_is_explained_in_another_process_with_limits(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The API explains pages; a hostile one must not stop it."""
-    site.pages = {"/": html("Home", body="<nav><a href=/a>Menu</a></nav>" * 3)}
+    long = "<p>A paragraph of some words that takes a while to be read.</p>" * 50_000
+    site.pages = {"/": html("Home", body="<nav><a href=/a>Menu</a></nav>" * 3 + long)}
     await crawl(crawls, site)
     key, storage = url_key(f"{site.url}/"), archive_options(crawls.settings).open()
     monkeypatch.delattr(archived, "extract_reading")
     content = await explain_content(crawls.database, storage, key)
     assert content is not None
     assert "Menu" in "".join(block.text for block in content.removed)
-    monkeypatch.setattr(archived, "LIMITS", SandboxLimits(seconds=0.0))
+    monkeypatch.setattr(archived, "LIMITS", SandboxLimits(seconds=0.05))
     assert await explain_content(crawls.database, storage, key) is None
 
 
