@@ -31,7 +31,7 @@ ALLOWED_READS = {
     " outbox parser_rollouts proxies webhooks workers",
     "archive": "crawl_jobs workers",
     "backup": "archive_segments",
-    "crawl": "crawl_jobs generation_documents generations sources",
+    "crawl": "crawl_jobs documents generation_documents generations sources",
     "dispatch": "crawl_tasks domains outbox proxies task_control workers",
     "documents": "archive_segments crawl_jobs crawl_states crawl_visited",
     "fetch": "crawl_jobs",
