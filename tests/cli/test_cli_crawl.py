@@ -56,8 +56,8 @@ def test_a_crawl_ends_with_what_its_pages_have_lost(url: str) -> None:
     assert crawled.code == 0, crawled.err
     shown = re.search(r"(\d+) pages compared with what they show: (.+)", crawled.out + crawled.err)
     assert shown is not None
-    assert int(shown[1]) >= 5
-    assert shown[2].endswith("words, nothing lost")
+    assert int(shown[1]) >= 1  # as many as can be read in a second
+    assert re.fullmatch(r"[\d,]+ words, nothing lost", shown[2])
 
 
 def test_forbidden_urls_have_a_separate_exit_code(url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,12 +20,14 @@ from forager.documents.publication import publish_hint
 from forager.documents.sources import get_source, list_held_back
 from forager.documents.store import reads
 from forager.extract.audit import LARGE_SECTION_BYTES, MIN_KEPT_SHARE, PageAudit, audit_page
+from forager.extract.generators import UNKNOWN
 from forager.settings import Settings
 
 MAX_CLUSTERS = 100
 _BATCH = 200
 _SAMPLE = 20  # pages that a crawl's summary is about
 _SAMPLE_BYTES = 1_000_000  # of their responses
+_SAMPLE_SECONDS = 1.0  # people wait for it
 
 
 @check(
@@ -132,7 +135,8 @@ class CheckedPages:
     def summary(self) -> str:
         """Words of the pages, and what of them is lost, by generator."""
         return "; ".join(
-            f"{name or 'text'}: {words:,} words, {_lost_text(self.lost[name])} lost"
+            f"{'' if name in ('', UNKNOWN) else f'{name}: '}{words:,} words,"
+            f" {_lost_text(self.lost[name])} lost"
             for name, words in self.words.most_common(MAX_EXAMPLES)
         )
 
@@ -147,7 +151,10 @@ async def read_sample(database: Database, storage: Storage, source_id: str) -> C
     repeated = await repeated_blocks(database, source_id)
     rows = await database.run(reads.select_archived_documents, source_id, after=0, limit=_BATCH)
     room = _SAMPLE_BYTES
+    end = time.monotonic() + _SAMPLE_SECONDS
     for row in rows[:: max(1, len(rows) // _SAMPLE)]:
+        if time.monotonic() > end:
+            break
         page = await archived_page(storage, row)
         if page is not None and len(page[0]) <= room:
             room -= len(page[0])
