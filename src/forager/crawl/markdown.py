@@ -207,6 +207,8 @@ class MarkdownFirst:
             if way is MarkdownWay.ACCEPT and self._trials < TRIALS:
                 continue  # the whole site negotiates, or none of it
             try:
+                if way is MarkdownWay.LLMS_FULL and not await self._has_listing(response.url):
+                    continue
                 found = await self._try(way, response, page)
             except Retry:
                 self._is_unsure = True
@@ -270,7 +272,7 @@ class MarkdownFirst:
         if shape is not None:
             return [shape.twin_of(url)]
         usual = usual_twins(url)
-        return usual[:1] if self.way is None and self._trials < TRIALS else usual
+        return usual[:1] if self.way is None else usual
 
     async def _fetch(self, url: str, *, by_type: bool = False) -> Response | None:
         """The response at an address, if it is markdown; `by_type`: if it is declared as such."""
@@ -332,6 +334,10 @@ class MarkdownFirst:
             if place not in self._listed:
                 self._listed[place] = await self._fetch_listing(f"{place[0]}/{way.value}", way)
         return self._listed[place]
+
+    async def _has_listing(self, url: str) -> bool:
+        """Whether there is an llms.txt: sites with an llms-full.txt have both."""
+        return await self._list(url, MarkdownWay.LLMS) is not None
 
     async def _fetch_listing(self, url: str, way: MarkdownWay) -> MarkdownListing | None:
         response = await self._fetch(url)
