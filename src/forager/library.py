@@ -18,7 +18,7 @@ import structlog
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.crawl.foreground import Foreground
 from forager.crawl.options import crawl_options
-from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.reports.report import CrawlReport, crawl_report
 from forager.crawl.service import request_crawl
 from forager.db.cursor import Page
 from forager.db.database import Database, open_database

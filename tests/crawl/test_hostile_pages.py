@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl import batch, gate
+from forager.crawl import batch
 from forager.crawl.extraction import pool as extraction
+from forager.crawl.visit import gate
 from forager.db.database import Database, SessionLimits
 from forager.documents.search.hit import SearchRequest
 from forager.documents.search.service import search

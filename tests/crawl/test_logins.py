@@ -8,8 +8,8 @@ import pytest
 
 from crawl.crawling import Crawled, Crawls
 from crawl.refreshing import SOURCE, generations, published
-from forager.crawl.logins import LOGGED_OUT
 from forager.crawl.operations.sources import Login, login
+from forager.crawl.visit.logins import LOGGED_OUT
 from forager.errors import InvalidInput
 from forager.events.event import EventKind
 from forager.events.service import list_events

@@ -15,7 +15,7 @@ from forager.access.caller import Scope
 from forager.crawl.admission import start_crawl, start_refresh
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import crawl_options
-from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.reports.report import CrawlReport, crawl_report
 from forager.db.cursor import Page
 from forager.documents import sources
 from forager.documents.diff import diff_generations

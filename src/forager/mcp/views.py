@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forager.crawl.explain.explanation import Explanation
-from forager.crawl.report import CrawlReport
+from forager.crawl.reports.report import CrawlReport
 from forager.documents.diff import ChangedPage, Diff
 from forager.documents.generation import Source
 from forager.documents.page import SectionRow

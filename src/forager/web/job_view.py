@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from forager.crawl.minutes import CrawlMinute, crawl_minutes
 from forager.crawl.options import CrawlOptions
-from forager.crawl.report import (
+from forager.crawl.reports.minutes import CrawlMinute, crawl_minutes
+from forager.crawl.reports.report import (
     MAX_SAMPLE,
     AnswerGroup,
     CrawlPace,

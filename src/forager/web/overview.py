@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from forager.crawl.minutes import ThroughputMinute, throughput
-from forager.crawl.report import CrawlReport, crawl_reports, failures_of
+from forager.crawl.reports.minutes import ThroughputMinute, throughput
+from forager.crawl.reports.report import CrawlReport, crawl_reports, failures_of
 from forager.documents.freshness import Freshness, content_freshness
 from forager.documents.sources import list_held_back, list_sources
 from forager.jobs.history import recent_jobs

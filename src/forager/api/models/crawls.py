@@ -11,7 +11,7 @@ from forager.api.problems import InvalidFields, field_problems
 from forager.crawl.operations.job_models import GenerationChanges, Ledger, ShownStatus
 from forager.crawl.operations.sources import CrawlStarted as CrawlStarted
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy, one_strategy
-from forager.crawl.report import CrawlReport
+from forager.crawl.reports.report import CrawlReport
 from forager.operations.models import LARGEST_INT, PlainText, ResponseModel, example
 from forager.validation import matches
 

@@ -17,7 +17,7 @@ from forager.api.streams import ProgressHub, progress_events
 from forager.crawl import admission
 from forager.crawl.operations.job_models import Job
 from forager.crawl.options import CrawlOptions
-from forager.crawl.report import crawl_report
+from forager.crawl.reports.report import crawl_report
 from forager.crawl.service import CRAWL
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import FINISHED

@@ -15,9 +15,9 @@ from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions, crawl_options
-from forager.crawl.rendering import domain_of
-from forager.crawl.report import workers_awaited
+from forager.crawl.reports.report import workers_awaited
 from forager.crawl.settlement import Outcome, PastOutcome, UrlRecord
+from forager.crawl.visit.rendering import domain_of
 from forager.db.database import Connection, Database
 from forager.documents.page import CarriedPage
 from forager.documents.reader import select_carried_page, select_near_duplicates

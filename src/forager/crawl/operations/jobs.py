@@ -22,7 +22,7 @@ from forager.crawl.operations.job_models import (
     RetriedUrls,
     StateCount,
 )
-from forager.crawl.report import crawl_report, waits_of
+from forager.crawl.reports.report import crawl_report, waits_of
 from forager.db.cursor import Page
 from forager.documents.generation import State
 from forager.documents.publication import publish_hint

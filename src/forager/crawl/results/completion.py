@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.crawl.reports.report import CrawlReport, crawl_reports
 from forager.crawl.settlement import Outcome
 from forager.db.database import Database
 from forager.db.outages import retry_until_available

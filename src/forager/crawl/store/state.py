@@ -14,7 +14,7 @@ from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples, Values
 
 if TYPE_CHECKING:
-    from forager.crawl.activity import ActivityReport
+    from forager.crawl.reports.activity import ActivityReport
 
 
 async def start_over(connection: Connection, job_id: UUID) -> None:
