@@ -12,8 +12,9 @@ from forager.db.database import Database
 from forager.jobs import workers
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
-from forager.jobs.queue import Queue, log_failure, retry_delays
+from forager.jobs.queue import Queue, log_failure
 from forager.jobs.store import moves
+from forager.jobs.worker_queue import retry_delays
 from forager.logs import get_logger
 from forager.metrics.catalog import LEASE_LOSSES
 from forager.processes.identity import StaleHeartbeats, has_died

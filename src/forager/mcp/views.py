@@ -126,7 +126,7 @@ def _counts(report: CrawlReport) -> Iterator[tuple[str, int]]:
 
 def explanation_text(found: Explanation) -> str:
     reason = f" ({found.reason})" if found.reason else ""
-    lines = [f"{found.normalised}: {found.verdict}{reason}: {found.message}"]
+    lines = [f"{found.normalized}: {found.verdict}{reason}: {found.message}"]
     shown = found.publication
     since = f" since {moment(shown.since)}" if shown.since else ""
     lines.append(f"Publication: {shown.message}{since}")

@@ -46,11 +46,11 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class Recrawled:
-    """`held` tasks are due, but wait until they are resumed; the others were in progress."""
+    """Tasks `on_hold` are due, but wait until they are resumed; the others were in progress."""
 
     found: int
     due: int
-    held: int
+    on_hold: int
 
     @property
     def under_way(self) -> int:
@@ -186,7 +186,7 @@ class Tasks:
     async def recrawl(self, selection: Selection) -> Recrawled:
         """Crawl now, before all other tasks of the same domain and priority."""
         found, parts = await in_batches(self._database, selection, task_changes.recrawl)
-        return Recrawled(found, sum(due for due, _ in parts), sum(held for _, held in parts))
+        return Recrawled(found, sum(due for due, _ in parts), sum(on_hold for _, on_hold in parts))
 
     async def set_terms(
         self,

@@ -314,7 +314,7 @@ async def _slowed(visit: WebVisit) -> list[Attention]:
 
 
 async def _paused_hosts(visit: WebVisit) -> list[Attention]:
-    found = await visit.domains.list_domains(held=True, limit=SHOWN_ATTENTION)
+    found = await visit.domains.list_domains(on_hold=True, limit=SHOWN_ATTENTION)
     return [
         Attention(
             f"{domain.domain_name} is {domain.task_hold or 'disabled'}",

@@ -113,7 +113,7 @@ class Explanation(ResponseModel):
     """The outcome of a URL, why, and what would happen now."""
 
     url: str = Field(description="The URL as requested.")
-    normalised: str = Field(description="The normalized URL.")
+    normalized: str = Field(description="The normalized URL.")
     steps: list[str] = Field(description="How the given URL was normalized.")
     job_id: UUID | None
     verdict: str = Field(description="Outcome in one word.")

@@ -21,7 +21,7 @@ from forager.fetch.budgets.exchange import (
     SlotRequest,
 )
 from forager.fetch.budgets.slots import LATENESS, RequestLane, Slot, SlotWindow
-from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, CrawlTerms, Waiter, default_delay
+from forager.fetch.budgets.terms import CrawlTerms, DomainCrawls, Waiter
 
 if TYPE_CHECKING:
     from forager.fetch.host_history.record import HostRecorder
@@ -86,12 +86,7 @@ class DomainAccount:
         self._turns: dict[tuple[int | None, bool, CrawlTerms | None], asyncio.Lock] = {}
         # whether pages of other runners wait; unknown before the first exchange
         self._others_wait = True
-        # crawls that use the domain here, and their connections
-        self._users: Counter[CrawlTerms] = Counter()
-        self._has_own_limit, self._limit = False, 0
-        # the longest delay and the most connections that they ask for
-        self.asked_delay = default_delay(name)
-        self.asked_connections = DEFAULT_CONCURRENCY
+        self.crawls = DomainCrawls(name)
         self._last_window: SlotWindow | None = None
         # slots that were returned in an exchange that failed
         self.unreturned: ReturnedSlots | None = None
@@ -105,33 +100,13 @@ class DomainAccount:
 
     def admit(self, terms: CrawlTerms) -> None:
         """Apply the options of a crawl, together with those of the others."""
-        if terms in self._users:
-            return
-        self._users[terms] = 0
-        asked = self.asked_delay if len(self._users) > 1 else 0.0
-        self._ask()
-        if self.asked_delay > asked:
+        if self.crawls.admit(terms):
             self.fresh_until = 0.0  # the reserved slots are too close
 
     def drop(self, terms: CrawlTerms) -> None:
         """Forget the options of a crawl that has ended."""
-        if self._users.pop(terms, None) is not None:
+        if self.crawls.drop(terms):
             self._turns = {key: turn for key, turn in self._turns.items() if terms not in key}
-            self._ask()
-
-    def _ask(self) -> None:
-        # without a crawl, the options of the last one stay
-        if self._users:
-            self.asked_delay = max(terms.delay_for(self.name) for terms in self._users)
-            self.asked_connections = max(terms.connections for terms in self._users)
-
-    def has_room(self, terms: CrawlTerms) -> bool:
-        """Whether a crawl that was admitted may open another connection."""
-        return terms in self._users and self._users[terms] < self.connections(terms)
-
-    def connections(self, terms: CrawlTerms) -> int:
-        """Connections that a crawl may open; a setting of the domain overrides its own limit."""
-        return self._limit if self._has_own_limit else terms.connections
 
     # --- sending ---------------------------------------------------------------------------
 
@@ -150,7 +125,7 @@ class DomainAccount:
             for lane in self._lanes(proxy_id):
                 lane.use(now)
             self._sent += 1
-        self._users[terms] += 1
+        self.crawls.connected(terms)
         self.in_use += 1
         self.peak = max(self.peak, self.in_use)
         self.last_used = now
@@ -264,8 +239,7 @@ class DomainAccount:
 
     def give_back(self, terms: CrawlTerms) -> None:
         self.in_use -= 1
-        if terms in self._users:
-            self._users[terms] -= 1
+        self.crawls.disconnected(terms)
         self.last_used = local_time()
         self._on_released()
         if self.waiting:
@@ -369,7 +343,7 @@ class DomainAccount:
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
         self.pair_delay = given.pair_delay
-        self._has_own_limit, self._limit = given.has_own_limit, given.limit
+        self.crawls.limit = given.limit if given.has_own_limit else None
         self.permits, self.peak, self.is_starved = given.permits, self.in_use, given.permits == 0
         self._others_wait = given.others_waiting > 0
         self._learn_block(given)

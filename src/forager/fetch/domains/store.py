@@ -157,7 +157,7 @@ async def select_domains(
     slowed: bool,
     region: str | None,
     text: str | None = None,
-    held: bool = False,
+    on_hold: bool = False,
 ) -> list[Domain]:
     return await Rows(connection, Domain).all(
         f"""
@@ -168,7 +168,7 @@ async def select_domains(
            AND ({_SLOWED} OR NOT %(slowed)s)
            AND (%(region)s::text IS NULL OR d.region = %(region)s)
            AND (%(text)s::text IS NULL OR strpos(d.domain_name, %(text)s) > 0)
-           AND (d.task_hold IS NOT NULL OR NOT d.is_active OR NOT %(held)s)
+           AND (d.task_hold IS NOT NULL OR NOT d.is_active OR NOT %(on_hold)s)
          ORDER BY d.domain_name
          LIMIT %(limit)s
         """,
@@ -178,7 +178,7 @@ async def select_domains(
             "slowed": slowed,
             "region": region,
             "text": text,
-            "held": held,
+            "on_hold": on_hold,
             "limit": limit,
         },
     )

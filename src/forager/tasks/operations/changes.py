@@ -117,11 +117,11 @@ class ChosenTerms(TaskTerms, TaskChoice):
 
 
 class RecrawlResult(ResponseModel):
-    """`held` ones are due, but wait until they are resumed."""
+    """Those `on_hold` are due, but wait until they are resumed."""
 
     found: int = Field(description="Number of tasks selected.")
     due: int
-    held: int = Field(description="Tasks that are due but held.")
+    on_hold: int = Field(description="Tasks that are due but on hold.")
     under_way: int = Field(description="Tasks that a worker is running already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
@@ -152,7 +152,7 @@ def _only(task_id: int) -> Selection:
     "recrawl",
     "POST /tasks/recrawl",
     arguments=("ids",),
-    done="tasks due now: {due}, on hold: {held}, in progress: {under_way}",
+    done="tasks due now: {due}, on hold: {on_hold}, in progress: {under_way}",
     button="Recrawl now",
 )
 async def recrawl_many(context: Context, choice: TaskChoice) -> RecrawlResult:

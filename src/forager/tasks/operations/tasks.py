@@ -213,7 +213,7 @@ async def _stats(context: Context) -> service.TaskStats:
     "GET /tasks",
     columns=TASK_COLUMNS,
     note=_holds,
-    flags={"held": "--held/--not-held"},
+    flags={"on_hold": "--on-hold/--not-on-hold"},
     none="There are no such tasks. `forager products track URL` creates one.",
 )
 async def list_tasks(
@@ -223,12 +223,17 @@ async def list_tasks(
     domain: OfDomain | None = None,
     url: UrlPattern | None = None,
     due: Due = False,
-    held: OnHold | None = None,
+    on_hold: OnHold | None = None,
     failing: Failing = False,
 ) -> Listed[Task]:
     """List tasks, newest first."""
     chosen = Selection(
-        statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held, failing=failing
+        statuses=tuple(status or ()),
+        domain=domain,
+        url=url,
+        due=due,
+        on_hold=on_hold,
+        failing=failing,
     )
     return listed(await tasks_of(context).list_tasks(chosen, **paging), Task.of)
 

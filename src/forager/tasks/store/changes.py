@@ -14,7 +14,7 @@ from forager.tasks.task import Hold
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
-    """Make waiting and finished tasks due; returns how many, and how many of them are held.
+    """Make waiting and finished tasks due; returns how many, and how many of them are on hold.
 
     They are due before all other tasks of the same domain and priority.
     """
