@@ -134,10 +134,14 @@ class SectionChange(
     row=differences.SectionChange,
     about={"kind": "How the section differs from the older generation."},
 ):
+    """How a section differs between two generations."""
+
     diff: str = Field(description="A unified diff.")
 
 
 class ChangedPage(ResponseModel, row=differences.ChangedPage, thing="page"):
+    """A page that differs between two generations."""
+
     sections: list[SectionChange] = Field(description="Differences of changed pages, if requested.")
 
 
@@ -148,7 +152,7 @@ _ABOUT_RENAMED_PAGE = {
 
 
 class RenamedPage(ResponseModel, row=differences.RenamedPage, about=_ABOUT_RENAMED_PAGE):
-    pass
+    """A page that has another URL in the newer generation."""
 
 
 class CarriedPage(ResponseModel, row=page.CarriedPage, thing="page"):

@@ -34,6 +34,7 @@ class Watchdog:
         self._stale = StaleHeartbeats[UUID]()
 
     def service(self) -> Service:
+        """The background service that recovers jobs."""
         return Service(
             name="job recovery",
             every=self._settings.watchdog_interval,
@@ -94,6 +95,7 @@ class Watchdog:
             )
 
     async def check_twice(self) -> list[Job]:
+        """Recover now; a worker without a process needs two looks."""
         return await self._stale.check_twice(self.run_once, self._settings.heartbeat_interval)
 
     @property
@@ -108,6 +110,7 @@ WORKER_MEMORY = 24 * 3600.0
 
 
 def job_services(database: Database, settings: Settings) -> list[Service]:
+    """The background services of jobs: recovery and clean-up."""
     cleanup = partial(delete_old_jobs, database, settings)
     return [
         Watchdog(database, settings).service(),

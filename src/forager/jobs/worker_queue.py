@@ -191,4 +191,5 @@ async def _move_all(
 
 
 def retry_delays(settings: Settings) -> dict[str, float]:
+    """The delays between retries, as parameters of a move."""
     return {"retry_delay": settings.retry_delay, "retry_delay_max": settings.retry_delay_max}

@@ -63,6 +63,8 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
+    """Everything that the page of a job shows."""
+
     job: Job
     report: CrawlReport
     moves: list[Move]

@@ -82,6 +82,8 @@ class NearDuplicates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
+    """The outcome of a URL, the reason, and whether it would be fetched now."""
+
     url: str
     normalized: str
     # how the given URL was normalized

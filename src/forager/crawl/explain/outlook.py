@@ -22,6 +22,8 @@ from forager.fetch.robots.rules import Robots
 
 
 class CheckAnswer(StrEnum):
+    """Whether a rule allows a URL to be fetched."""
+
     YES = "yes"
     LATER = "later"
     UNKNOWN = "unknown"

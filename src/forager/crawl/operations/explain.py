@@ -31,7 +31,7 @@ InJob = Annotated[
 
 
 class ExplainedStep(ResponseModel, row=explanation.RedirectStep, about={"url": "URL of the step."}):
-    pass
+    """A step of a redirect."""
 
 
 _ABOUT_FETCH_CHECK = {
@@ -41,6 +41,8 @@ _ABOUT_FETCH_CHECK = {
 
 
 class FetchCheck(ResponseModel, row=outlook.RuleCheck, about=_ABOUT_FETCH_CHECK, thing="check"):
+    """Whether one of the rules allows the URL to be fetched now."""
+
     name: str = Field(
         description="Name.", examples=["address", "scope", "robots", "host", "budget"]
     )

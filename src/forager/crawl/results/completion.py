@@ -23,6 +23,8 @@ INTERVAL = 1.0
 
 
 class CrawlResult(StrEnum):
+    """How a crawl ended, for the exit code of commands that wait for it."""
+
     PUBLISHED = "published"
     # complete, but rejected by the quality gate
     HELD_BACK = "held back"

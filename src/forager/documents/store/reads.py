@@ -261,6 +261,7 @@ async def select_published_page(
 
 
 async def generation_lists(connection: Connection, generation_id: int, url_hash: bytes) -> bool:
+    """Whether a generation has a page for this URL."""
     return await Tuples(connection).exists(
         "SELECT FROM generation_documents WHERE generation_id = %s AND url_hash = %s",
         (generation_id, url_hash),
@@ -360,6 +361,7 @@ async def select_differences(
 async def select_sections(
     connection: Connection, document_ids: Sequence[int]
 ) -> dict[int, list[SectionRow]]:
+    """The sections of documents in the order of the page."""
     cursor = await connection.execute(
         """
         SELECT document_id, id, parent_id, heading, level, anchor, content, position,

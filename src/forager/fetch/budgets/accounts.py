@@ -159,6 +159,7 @@ class DomainAccount:
 
     @property
     def pages_waiting(self) -> int:
+        """Waiting requests for pages; others wait in the background."""
         return sum(not waiter.background for waiter in self.waiting.values())
 
     def room(self, begun: int) -> int:
@@ -223,6 +224,7 @@ class DomainAccount:
         return max((each.deadline - now for each in self.waiting.values()), default=0.0)
 
     def want_exchange(self) -> None:
+        """Ask for an exchange with the database soon."""
         self._on_wanted(self)
 
     def exchange_at(self) -> float:
@@ -233,11 +235,13 @@ class DomainAccount:
         return self.last_used + LINGER
 
     def is_idle(self, now: float) -> bool:
+        """Whether the domain was unused for long enough to be closed here."""
         return not self.in_use and not self.waiting and now >= self.last_used + LINGER
 
     # --- reports ---------------------------------------------------------------------------
 
     def give_back(self, terms: CrawlTerms) -> None:
+        """End a connection."""
         self.in_use -= 1
         self.crawls.disconnected(terms)
         self.last_used = local_time()
@@ -252,13 +256,16 @@ class DomainAccount:
             self._recorder.add(self.domain_id, status=status, seconds=seconds, delay=delay)
 
     def note_success(self) -> None:
+        """Count a request that the host answered."""
         self.answers = replace(self.answers, good=self.answers.good + 1)
 
     def take_answers(self) -> Answers:
+        """The counts since the last exchange, which begin again."""
         answers, self.answers = self.answers, Answers()
         return answers
 
     def note_error(self, seen: float, *, is_retry: bool) -> None:
+        """Count a failure; several of them are reported at once, not a second later."""
         answers = self.answers
         if is_retry:
             self.answers = replace(answers, repeated_errors=answers.repeated_errors + 1)
@@ -293,6 +300,7 @@ class DomainAccount:
             self.unwritten_slow = None
 
     def not_written(self, wanted: SlotRequest) -> None:
+        """Keep the reports of an exchange that failed for the next one."""
         self.exchanged_at = local_time()
         self.answers = self.answers.plus(wanted.answers)
         self.unreturned = wanted.returned
@@ -308,6 +316,7 @@ class DomainAccount:
     # --- the exchange ----------------------------------------------------------------------
 
     def stop_sending(self) -> None:
+        """Send nothing until the next exchange."""
         self.fresh_until = 0.0
         self.permits = 0
 
@@ -339,6 +348,7 @@ class DomainAccount:
         pairs: Sequence[PairReservation],
         sent_at: float,
     ) -> None:
+        """Apply the answer of the database to what was asked at `sent_at`."""
         self.written(wanted, sent_at)
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay

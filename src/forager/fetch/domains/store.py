@@ -23,6 +23,8 @@ from forager.fetch.domains import Domain
 
 @dataclass(frozen=True, slots=True)
 class CoveringDomain:
+    """The row whose settings apply to a host."""
+
     host: str
     id: int
     name: str
@@ -83,6 +85,7 @@ async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> No
 
 
 async def hold_domain(connection: Connection, domain_id: int, hold: str | None) -> bool:
+    """Hold the tasks of a domain, or end that with None; whether this changed anything."""
     return await Tuples(connection).changed(
         """
         UPDATE domains
@@ -159,6 +162,7 @@ async def select_domains(
     text: str | None = None,
     on_hold: bool = False,
 ) -> list[Domain]:
+    """Domains by name, after one, that meet all conditions that are given."""
     return await Rows(connection, Domain).all(
         f"""
         SELECT {_COLUMNS}

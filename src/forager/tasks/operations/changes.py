@@ -113,6 +113,8 @@ class TaskTerms(RequestModel):
 
 
 class ChosenTerms(TaskTerms, TaskChoice):
+    """Tasks, and the terms that they get."""
+
     model_config = example(domain="shop.example.org", priority=8, every="12h")
 
 
@@ -135,11 +137,15 @@ class HoldResult(ResponseModel, row=holds.HoldChange):
 
 
 class ChangedTasks(ResponseModel):
+    """How many tasks were changed."""
+
     changed: int = Field(description="Number of changed tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
 class RemovedTasks(ResponseModel):
+    """How many tasks were removed."""
+
     removed: int = Field(description="Number of removed tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 

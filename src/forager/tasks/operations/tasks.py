@@ -148,6 +148,8 @@ _ABOUT_TASK_STATS = {
 
 
 class TaskStats(ResponseModel, row=service.TaskStats, about=_ABOUT_TASK_STATS):
+    """Tasks by state, and the work that waits."""
+
     all_hold: Hold | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 

@@ -152,6 +152,7 @@ async def hold_all(connection: Connection, hold: str | None) -> int:
 
 
 async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | None) -> int:
+    """Hold tasks, or end that with None; how many changed."""
     return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (

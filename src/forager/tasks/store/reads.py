@@ -163,12 +163,14 @@ async def select_task(
 
 
 async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Those of the tasks that exist."""
     return await Values(connection).as_set(
         "SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),)
     )
 
 
 async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    """Tasks by the hashes of their URLs."""
     return await Tuples(connection).as_dict(
         "SELECT url_hash, id FROM crawl_tasks WHERE url_hash = ANY(%s)", (list(hashes),)
     )

@@ -214,6 +214,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ProductView:
+    """Everything that the page of a product shows."""
+
     details: ProductDetails
     fields: list[Shown]
     changes: list[PriceEntry]
