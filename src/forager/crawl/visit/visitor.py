@@ -136,7 +136,12 @@ class Visitor:
     ) -> Response:
         try:
             with span("fetch"):
-                return await self.robots.fetch(_request(entry, previous), on_slot=request.sent)
+                plain = _request(entry, previous)
+                sent = self.markdown.negotiate(plain)
+                response = await self.robots.fetch(sent, on_slot=request.sent)
+                if sent is not plain and self.markdown.take_offer(response):
+                    response = await self.robots.fetch(plain)
+                return response
         finally:
             request.ended()
 
