@@ -105,8 +105,10 @@ _LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
 
 
 def code_text(tokens: Tokens, start: int, end: int) -> str:
-    """The text of a `<pre>`, without line numbers, buttons and colors."""
+    """The text of code, without line numbers, buttons and colors."""
     texts, tags = tokens.texts, tokens.tags
+    if tags[start].name != "pre" and any(tag.name == "br" for tag in tags[start:end]):
+        texts = [*texts[:start], *map(_unwrapped, texts[start : end + 1])]
     parts: list[str] = []
     index = start + 1
     while index < end:
@@ -121,6 +123,16 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
     parts.append(texts[end])
     code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
     return _without_line_numbers(_without_colors(code))
+
+
+_WRAPPED = re.compile(r"[ \t]*\n\s*")
+
+
+def _unwrapped(text: str) -> str:
+    """A text whose lines end with `<br>`: other line ends are blanks."""
+    if "\n" not in text:
+        return text
+    return _WRAPPED.sub(" ", text.lstrip() if text.lstrip(" \t")[:1] == "\n" else text)
 
 
 # colors of a terminal that were converted to tags, for a script of the page to show
@@ -151,17 +163,24 @@ def _without_line_numbers(code: str) -> str:
 
 
 def _is_not_code(tokens: Tokens, index: int, verdict: ElementVerdict) -> bool:
-    if verdict is ElementVerdict.NEVER:
+    if verdict is ElementVerdict.NEVER or verdict is ElementVerdict.UNSHOWN:
         return True
     end = tokens.closing[index]
     if tokens.tags[index].name in _WIDGETS:
-        return is_dropped(tokens, index)
+        return not _has_lines(tokens, index, end) and is_dropped(tokens, index)
     # a class such as "nav" may color a word: only empty elements and numbers are not code
     text = "".join(tokens.texts[index + 1 : end + 1]) if end - index < _FEW_TAGS else "code"
     return _NUMBERS.fullmatch(text) is not None
 
 
+def _has_lines(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether an element in code is several lines of it, which a click may show."""
+    texts = tokens.texts[start + 1 : min(end, start + _MANY_TAGS) + 1]
+    return "\n" in "".join(texts).strip() and not all(map(_NUMBERS.fullmatch, texts))
+
+
 _FEW_TAGS = 12
+_MANY_TAGS = 400
 _NUMBERS = re.compile(r"[\d\s.]*")
 _WIDGETS = frozenset({"div", "a", "nav", "ul"})
 
