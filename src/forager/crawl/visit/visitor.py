@@ -94,7 +94,7 @@ class Visitor:
             visit = await self._visit(entry, request)
             if isinstance(visit, Settlement):
                 visit = await self._carried_over(visit)
-                await self.known.look_up(visit)
+                await self.known.look_up(visit.found_keys())
                 page.set_attributes({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
