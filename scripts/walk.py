@@ -1,10 +1,10 @@
 """Count the modules whose functions run for one page of a crawl, and for one tracked product.
 
-`python scripts/walk.py` crawls a page with `forager crawl`, tracks a product under `forager up`, and
-notes in each process which modules of Forager have a function that runs. Functions that only run
-while a module is imported do not count. `--source DIR` measures another checkout, and `--list` prints
-the modules. It needs the virtual environment to itself: while it runs, a file in `site-packages` adds
-the observer to each process.
+`python scripts/walk.py` crawls a page with `forager crawl`, tracks a product under `forager up`,
+and notes in each process which modules of Forager have a function that runs. Functions that only
+run while a module is imported do not count. `--source DIR` measures another checkout, and `--list`
+prints the modules. It needs the virtual environment to itself: while it runs, a file in
+`site-packages` adds the observer to each process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGE = b"""<!doctype html><title>Lamp</title><main><h1>Lamp</h1><p>A lamp that shines for many hours.</p>
+PAGE = b"""<!doctype html><title>Lamp</title>
+<main><h1>Lamp</h1><p>A lamp that shines for many hours.</p>
 <script type="application/ld+json">{"@type": "Product", "name": "Lamp", "sku": "L-1",
 "offers": {"price": "49.90", "priceCurrency": "EUR", "availability": "InStock"}}</script></main>"""
 OBSERVER = """
