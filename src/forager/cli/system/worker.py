@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
@@ -39,6 +40,20 @@ class WorkerPart(Protocol):
 
     async def run(self) -> None:
         """Work until `stop` is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedLater:
+    """A part that lets the first jobs start before it."""
+
+    part: WorkerPart
+
+    def stop(self) -> None:
+        self.part.stop()
+
+    async def run(self) -> None:
+        await asyncio.sleep(JOBS_FIRST)
+        await self.part.run()
 
 
 def worker(
@@ -106,7 +121,7 @@ async def run_worker(
         after = JOBS_FIRST if jobs else 0.0
         async with _background_services(database, settings, name, after=after):
             grace = settings.shutdown_grace
-            await run_until_stopped(_run_together(parts, after), stop, grace=grace)
+            await run_until_stopped(_run_together(parts), stop, grace=grace)
 
 
 @asynccontextmanager
@@ -147,7 +162,8 @@ def _parts(
     if tasks:
         by_celery = settings.dispatch is Dispatch.CELERY
         program = "forager.dispatch" if by_celery else "forager.tasks"
-        parts.append(TaskSupervisor(database, settings, program))
+        task_supervisor = TaskSupervisor(database, settings, program)
+        parts.append(StartedLater(task_supervisor) if jobs else task_supervisor)
     if api:
         from forager.cli.system.api_process import ApiPart
 
@@ -155,12 +171,9 @@ def _parts(
     return parts
 
 
-async def _run_together(parts: Sequence[WorkerPart], after: float) -> None:
-    """Run all parts to their end, the others `after` the first. If one fails, stop the others."""
-    running = [
-        asyncio.ensure_future(_run_part(part, after if number else 0.0))
-        for number, part in enumerate(parts)
-    ]
+async def _run_together(parts: Sequence[WorkerPart]) -> None:
+    """Run all parts to their end. If one fails, the others are stopped first."""
+    running = [asyncio.ensure_future(part.run()) for part in parts]
     try:
         await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
         for part in parts:
@@ -170,11 +183,6 @@ async def _run_together(parts: Sequence[WorkerPart], after: float) -> None:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-
-async def _run_part(part: WorkerPart, after: float) -> None:
-    await asyncio.sleep(after)
-    await part.run()
 
 
 def welcome(settings: Settings, name: str) -> str:

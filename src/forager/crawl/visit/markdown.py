@@ -61,7 +61,7 @@ NO_WAY = "none"
 NEGOTIATED_PAGES = 5
 # pages of a site without markdown that are tried before it counts as such
 TRIALS = 2
-# known URLs of a crawl that tries three requests to find markdown without a sign of it
+# known URLs of a crawl that looks for markdown without a sign of it, which takes three requests
 LARGE_CRAWL = 100
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20

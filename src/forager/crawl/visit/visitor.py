@@ -158,7 +158,7 @@ class Visitor:
         self, entry: FrontierEntry, response: Response, previous: PreviousPage
     ) -> Settlement:
         """A 304: the page is as it was, and so are its links."""
-        self.logins.read_page()
+        self.logins.read_page(entry)
         self._remember(previous.content_hash, entry.url)
         links = await self.pages.links_before(previous, entry.depth)
         return self.outcomes.not_modified(entry, response, previous, links)
@@ -171,7 +171,7 @@ class Visitor:
             facts = await self.extractor.extract(response)
         if self.logins.is_login_form(entry, asks_password=facts.asks_password):
             return self.logins.suspect(entry, previous)
-        self.logins.read_page()
+        self.logins.read_page(entry)
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
             settled = self.outcomes.page(entry, response, facts)
