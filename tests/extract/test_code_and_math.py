@@ -184,8 +184,20 @@ STYLE = """<style>
         ("<div class=prose>Some text.</div>", "Some text."),
         ("<div class=example><h2>B</h2>Some text.</div>", "## B\n\nSome text."),
         (f"<div class=page><p>{SENTENCE}</p>{'<p>More.</p>' * 9}</div>", "More."),
+        ("<p>Use <span class=session>a <i>b</i></span>.</p>", "Use `a b`."),
+        ("<p>Use <span style='font-family:monospace'>a</span>.</p>", "Use `a`."),
+        ("<span style='font-family:courier'><p>A.</p><p>B.</p></span>", "A.\n\nB."),
         ("<p>one<span class=part>two</span>three</p>", "one two three"),
     ],
 )
 def test_code_and_blocks_by_the_style_sheet_of_the_page(html: str, markdown: str) -> None:
     assert read(html, STYLE).markdown.endswith(markdown)
+
+
+def test_a_table_whose_rows_are_lines_of_code() -> None:
+    lines = ("<b>function</b> Copy(", "&nbsp;&nbsp;s: string", "): Integer;")
+    rows = "".join(f"<tr>\n<td><p><tt>{line}</tt></p></td>\n</tr>\n" for line in lines)
+    code = "```\nfunction Copy(\n  s: string\n): Integer;\n```"
+    assert body_of(read(f"<table>\n{rows}</table>")) == code
+    prose = "<tr><td>Some <tt>text</tt></td></tr>"
+    assert body_of(read(f"<table>{prose * 2}</table>")) == "Some `text`\n\nSome `text`"

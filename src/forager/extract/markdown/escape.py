@@ -7,10 +7,11 @@ and `snake_case` must stay one word.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_dropped
-from forager.extract.markdown.tags import unescape
+from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 
 _ACTIVE = re.compile(
@@ -107,7 +108,8 @@ _LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
 def code_text(tokens: Tokens, start: int, end: int) -> str:
     """The text of code, without line numbers, buttons and colors."""
     texts, tags = tokens.texts, tokens.tags
-    if tags[start].name != "pre" and any(tag.name == "br" for tag in tags[start:end]):
+    name = tags[start].name
+    if name == "table" or (name != "pre" and any(tag.name == "br" for tag in tags[start:end])):
         texts = [*texts[:start], *map(_unwrapped, texts[start : end + 1])]
     parts: list[str] = []
     index = start + 1
@@ -117,7 +119,7 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
         if tag.verdict is not ElementVerdict.KEEP and _is_not_code(tokens, index, tag.verdict):
             tokens.removed[index] = tag.verdict.value
             index = tokens.closing[index]
-        elif _ends_line(parts, tokens, index, end):
+        elif _ends_line(parts, texts, tags, index, end):
             parts.append("\n")
         index += 1
     parts.append(texts[end])
@@ -129,7 +131,7 @@ _WRAPPED = re.compile(r"[ \t]*\n\s*")
 
 
 def _unwrapped(text: str) -> str:
-    """A text whose lines end with `<br>`: other line ends are blanks."""
+    """A text whose lines end with tags: other line ends are blanks."""
     if "\n" not in text:
         return text
     return _WRAPPED.sub(" ", text.lstrip() if text.lstrip(" \t")[:1] == "\n" else text)
@@ -185,14 +187,15 @@ _NUMBERS = re.compile(r"[\d\s.]*")
 _WIDGETS = frozenset({"div", "a", "nav", "ul"})
 
 
-def _ends_line(parts: list[str], tokens: Tokens, index: int, end: int) -> bool:
-    name = tokens.tags[index].name
+def _ends_line(
+    parts: list[str], texts: Sequence[str], tags: Sequence[Tag], index: int, end: int
+) -> bool:
+    name = tags[index].name
     if name == "br":
         return True
     if name not in _LINE_ENDS:
         return False
-    if name == "/code" and (index + 1 >= end or tokens.tags[index + 1].name != "code"):
+    if name == "/code" and (index + 1 >= end or tags[index + 1].name != "code"):
         return False
     last = next((part for part in reversed(parts[-4:]) if part), "")
-    following = tokens.texts[index + 1]
-    return not last.endswith("\n") and not following.startswith("\n")
+    return not last.endswith("\n") and not texts[index + 1].startswith("\n")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from forager.extract.markdown.tags import traits_of
+from forager.extract.markdown.tags import MONOSPACE, traits_of
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import name_set
 
@@ -15,10 +15,7 @@ _MAX_STYLES = 100_000  # characters
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _RULE = re.compile(r"([^{};@]{1,500})\{([^{}]{1,2000})\}")
 _SELECTOR = re.compile(r"(?:div|p|span|blockquote)?\.([\w-]+)", re.IGNORECASE)
-_CODE = re.compile(
-    r"font(?:-family)?\s*:[^;]*(?:monospace|courier|consolas|menlo)|white-space\s*:\s*pre\s*(?:;|$|!)",
-    re.IGNORECASE,
-)
+_CODE = re.compile(rf"{MONOSPACE.pattern}|white-space\s*:\s*pre\s*(?:;|$|!)", re.IGNORECASE)
 _BLOCK = re.compile(r"display\s*:\s*(?:block|flex|grid|table|list-item)\s*(?:;|$|!)", re.IGNORECASE)
 _CODE_BLOCKS = frozenset({"div", "p", "blockquote"})
 _INLINE = name_set("span a em strong b i code small")
@@ -48,7 +45,7 @@ def _read(styles: str) -> _Styled:
 
 
 def apply_styles(tokens: Tokens, styles: str) -> None:
-    """Mark blocks that a page shows as code, and separate inline elements that it shows as blocks.
+    """Mark what a page shows as code, and separate inline elements that it shows as blocks.
 
     Only rules for one class are read, such as `div.example { font-family: monospace }`.
     """
@@ -64,5 +61,7 @@ def apply_styles(tokens: Tokens, styles: str) -> None:
             if not code.isdisjoint(classes) and size < _MAX_SHARE * len(tokens.tags):
                 traits = traits_of(tag.name, tag.attributes)._replace(code=True)
                 tokens.tags[index] = replace(tag, traits=traits)
+        elif tag.name == "span" and not code.isdisjoint(classes):
+            tokens.tags[index] = replace(tag, name="code")
         elif tag.name in _INLINE and not tag.gap and not blocks.isdisjoint(classes):
             tokens.tags[index] = replace(tag, gap=" ")
