@@ -24,8 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGE = b"""<!doctype html><title>Lamp</title><main><h1>Lamp</h1>
-<p>A lamp that shines for many hours.</p>
+PAGE = b"""<!doctype html><title>Lamp</title>
+<main><h1>Lamp</h1><p>A lamp that shines for many hours.</p>
 <script type="application/ld+json">{"@type": "Product", "name": "Lamp", "sku": "L-1",
 "offers": {"price": "49.90", "priceCurrency": "EUR", "availability": "InStock"}}</script></main>"""
 OBSERVER = """

@@ -179,11 +179,36 @@ class AsyncForager(SourceCalls, ProductCalls):
         return as_markdown(requested_sections(page, url, section))
 
     async def diff(
-        self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False
+        self,
+        source: str,
+        old: int | None = None,
+        new: int | None = None,
+        *,
+        against: str | None = None,
+        page: str | None = None,
+        section: str | None = None,
+        sections: bool = False,
     ) -> Diff:
-        """What generation `new` (default: the published one) has otherwise than `old`."""
-        name = await self._only_version(source)
-        return await diff_generations(self._database, name, old, new, with_sections=sections)
+        """What generation `new` (default: the published one) has otherwise than `old`.
+
+        `against` is another source or version, to which `old` belongs. A page, by its URL or path,
+        or a section of it is compared alone:
+
+            store.diff("python@3.13", against="3.12", page="/3.13/library/json.html")
+        """
+        named = await sources.get_source(self._database, source)
+        if against is not None:
+            against = (await sources.get_other_source(self._database, named, against)).id
+        return await diff_generations(
+            self._database,
+            named.id,
+            old,
+            new,
+            against=against,
+            page=page,
+            section=section,
+            with_sections=sections,
+        )
 
 
 def _blocking(

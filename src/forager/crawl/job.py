@@ -89,7 +89,7 @@ class _Crawl:
 
     async def run(self) -> Outcome:
         state = self.committer.state
-        async with self.known.loading(state.ledger.discovered, first=not state.seeded):
+        async with self.known.loading(state.ledger.discovered):
             return await self._run()
 
     async def _run(self) -> Outcome:
@@ -188,7 +188,15 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         extractor,
         pages,
         rendering,
-        MarkdownFirst(context, gate.robots, extractor, writer, is_on=reads_markdown),
+        MarkdownFirst(
+            context,
+            gate.robots,
+            extractor,
+            writer,
+            state.ledger,
+            is_on=reads_markdown,
+            negotiates="accept" not in map(str.lower, options.headers),
+        ),
         LoginWatch.of(options),
         CarryOver(pages, options, context.settings),
         committer.writing,
@@ -201,7 +209,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         visitor,
         Finalization(context, options, state, committer, rereading),
         learner,
-        Seeding(context, options, state, discovery, committer, gate.robots),
+        Seeding(context, options, state, discovery, known, committer, gate.robots),
         Activity(context, state, gate.budgets, gate.robots),
         known,
     )

@@ -75,7 +75,10 @@ def diff_title(diff: Diff) -> str:
         )
     ]
     more = " There are more changes than these." if diff.truncated else ""
-    return f"{diff.source_id}, generation {diff.old} to {diff.new}: {', '.join(counts)}.{more}"
+    compared = f"{diff.source_id}, generation {diff.old} to {diff.new}"
+    if diff.against:
+        compared = f"{diff.against} (generation {diff.old}) to {diff.source_id} ({diff.new})"
+    return f"{compared}: {', '.join(counts)}.{more}"
 
 
 def diff_text(diff: Diff) -> str:
@@ -89,7 +92,8 @@ def diff_text(diff: Diff) -> str:
 
 
 def _changed(page: ChangedPage) -> Iterator[str]:
-    yield f"{page.url} - {one_line(page.title or '')}"
+    before = f"{page.old_url} to " if page.old_url else ""
+    yield f"{before}{page.url} - {one_line(page.title or '')}"
     for section in page.sections:
         url = f"{page.url}#{section.anchor}" if section.anchor else page.url
         yield f"section ({section.kind}) {one_line(section.heading)}: {url}\n{section.diff}"

@@ -288,6 +288,8 @@ async def find_near_duplicates(connection: Connection, generation_id: int) -> in
     async for one, other in cursor:
         low, high = sorted((root(one), root(other)))
         first[high] = low
+    if not first:
+        return 0
     await connection.execute(
         """
         INSERT INTO near_duplicates (generation_id, document_id, cluster)
