@@ -13,8 +13,8 @@ from crawl.test_kills import working
 from crawl.test_pausing import left
 from forager.archive.options import archive_options
 from forager.checks import Topic, checks_in, run_checks
-from forager.crawl import markdown as markdown_first
 from forager.crawl.explain.explanation import explain
+from forager.crawl.visit import markdown as markdown_first
 from forager.documents import checks
 from forager.documents.reader import read_page
 from forager.jobs.lifecycle import Status

@@ -209,6 +209,14 @@ def test_the_name_of_the_site_is_not_the_title() -> None:
     assert headings(read(page, "Setup - Site")) == ["Setup"]
 
 
+def test_operators_that_link_to_their_definitions_are_no_permalinks() -> None:
+    links = "<a href='#a'><code>~a</code></a>, <a href='#b'>&lt;=</a><a href='#c'>¶</a>"
+    page = f"<main><h1>A</h1><p>Like {links}</p><h2 id=d><a href='#d'>+</a></h2><p>Adds.</p></main>"
+    document = read(page)
+    assert f"Like [`~a`]({URL}#a), [<=]({URL}#b)\n" in document.markdown
+    assert headings(document) == ["A", "+"]
+
+
 # --- words ----------------------------------------------------------------------------------------
 
 

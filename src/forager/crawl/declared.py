@@ -76,6 +76,8 @@ class DeclaredSource(CrawlChoices):
 
 
 class SourceFile(BaseModel):
+    """A file of sources; other keys of `forager.toml` are ignored."""
+
     # forager.toml holds the settings as well
     model_config = ConfigDict(extra="ignore")
 
@@ -175,6 +177,8 @@ def _check(path: Path, source: DeclaredSource) -> None:
 
 
 class SourceAction(StrEnum):
+    """What applying a declared source does."""
+
     CREATE = "create"
     CHANGE = "change"
     # declared before, but nothing of it is published yet

@@ -44,6 +44,8 @@ _ORIGINAL_IS_NO_MORE = _Promotion(
 
 @dataclass(frozen=True, slots=True)
 class Finalization:
+    """Settles what can only be settled when no URL is pending."""
+
     context: JobContext
     options: CrawlOptions
     state: CrawlState

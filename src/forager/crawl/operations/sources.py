@@ -8,9 +8,9 @@ from uuid import UUID
 from pydantic import Field
 
 from forager.crawl.admission import lack_for_refresh, move_job, replace_headers, start_refresh
-from forager.crawl.logins import LOGGED_OUT
 from forager.crawl.operations.job_models import ShownStatus
 from forager.crawl.options import MAX_HEADERS
+from forager.crawl.visit.logins import LOGGED_OUT
 from forager.documents.operations import Source, SourceId, find_source, how_to_publish, sources
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status

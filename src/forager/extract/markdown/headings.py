@@ -15,6 +15,7 @@ _NEAR = 8  # tags before a heading among which the element around it begins
 # zero-width characters and soft hyphens, with which themes fill the links of headings
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _SIGNS = "¶§ "
+_ASCII_SIGNS = "#^ "
 _ENOUGH_WORDS = 12  # characters
 _TOGGLES = name_set("collapse expand show hide toggle fold unfold open close more less")
 _SOURCE = frozenset({"source", "src", "view source", "edit"})
@@ -153,8 +154,12 @@ def is_label(tokens: Tokens, index: int) -> bool:
 
 
 def is_sign(text: str) -> bool:
-    """Whether a text is only a sign such as ¶, # or § of a permalink."""
-    return len(text) <= 2 and not text.isalnum()
+    """Whether a text is only a sign such as ¶, # or § of a permalink, and no name or operator."""
+    return len(text) <= 2 and not any(map(_is_of_name, text))
+
+
+def _is_of_name(character: str) -> bool:
+    return character.isalnum() or (character.isascii() and character not in _ASCII_SIGNS)
 
 
 def _text(tokens: Tokens, start: int, end: int) -> str:

@@ -95,8 +95,8 @@ class Tokens:
 
 
 _INLINE = name_set(
-    "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark q s samp small"
-    " span strike strong sub sup tt u var wbr"
+    "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark math q s"
+    " samp small span strike strong sub sup tt u var wbr"
 )
 _INLINE |= frozenset(f"/{name}" for name in _INLINE)
 

@@ -37,6 +37,8 @@ UNRENEWED = "the row of the worker was not renewed in time"
 
 
 class WorkerProcess(SupervisedProcess):
+    """The process that runs the tasks of a worker."""
+
     def __init__(
         self, worker_id: UUID, database_url: str, settings: Settings, module: str = MODULE
     ) -> None:
