@@ -49,7 +49,9 @@ _NAME = matches(r"^[^@\s]+$", "a name without spaces and without @")
 Label = Annotated[PlainText, Field(min_length=1, max_length=200, pattern=_NAME)]
 
 
-_SCHEDULES = "An interval such as 12h, 1d or 1w, or a cron expression such as '30 4 * * 1-5' in UTC."
+_SCHEDULES = (
+    "An interval such as 12h, 1d or 1w, or a cron expression such as '30 4 * * 1-5' in UTC."
+)
 
 
 class DeclaredSource(CrawlChoices):
