@@ -29,6 +29,7 @@ from benchmarks.search_sites import (
     FRESH,
     FURTHER,
     HELD_OUT,
+    LAST,
     LATER,
     PUBLIC,
     UNSEEN,
@@ -53,6 +54,7 @@ OWN_QUERIES = [
         "blind_queries.json",
         "fresh_queries.json",
         "later_queries.json",
+        "last_queries.json",
     )
 ]
 DEPTH = 10
@@ -101,6 +103,7 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Other generators, blind": BLIND_AGAIN,
     "Fresh": FRESH,
     "Later": LATER,
+    "Last": LAST,
     "Like the public evaluation": PUBLIC,
 }
 

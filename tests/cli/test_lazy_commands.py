@@ -116,6 +116,19 @@ def test_a_worker_does_not_import_the_api_server() -> None:
     assert answer.stdout == "[]\n"
 
 
+def test_a_worker_starts_jobs_before_it_imports_what_fetches() -> None:
+    script = (
+        "import sys\n"
+        "import forager.cli.system.worker, forager.db.database, forager.render.finding\n"
+        "import forager.jobs.supervisor, forager.tasks.workers.supervisor\n"
+        "print([name for name in ('aiohttp', 'forager.background') if name in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert answer.stdout == "[]\n"
+
+
 def test_a_group_has_all_its_commands_whatever_else_is_imported() -> None:
     """A group may be declared in one module, and get operations in others."""
     script = (

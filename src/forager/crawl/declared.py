@@ -84,6 +84,8 @@ class DeclaredSource(CrawlChoices):
 
 
 class SourceFile(BaseModel):
+    """A file of sources; other keys are errors."""
+
     model_config = ConfigDict(extra="forbid")
 
     sources: list[DeclaredSource] = Field(max_length=MAX_SOURCES)
@@ -184,6 +186,8 @@ def _check(path: Path, source: DeclaredSource) -> None:
 
 
 class SourceAction(StrEnum):
+    """What applying a declared source does."""
+
     CREATE = "create"
     CHANGE = "change"
     # declared before, but nothing of it is published yet

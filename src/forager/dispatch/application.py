@@ -100,6 +100,8 @@ LIMIT = 3 * OFFER_LIMIT
 
 
 class Inbox:
+    """Tasks that the consumer received, and that the worker has not claimed yet."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, hints: Hints) -> None:
         self._loop = loop
         self._hints = hints

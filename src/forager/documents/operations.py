@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from forager.documents import diff as differences
 from forager.documents import generation as values
-from forager.documents import page, publication, reader
+from forager.documents import page, publication, reader, section_diff
 from forager.documents import sources as service
 from forager.documents.generation import Schedule, State, parse_cron, parse_every
 from forager.operations.models import (
@@ -50,7 +50,29 @@ Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
 PathText = Annotated[PlainText, Field(max_length=8000)]
 PathPrefix = Annotated[PathText, Field(description="Only paths with this prefix.")]
 OldNumber = Annotated[
-    Number, Field(description="By default the generation that `new` is based on.")
+    Number,
+    Field(
+        description="By default the generation that `new` is based on; of the source `against`, "
+        "its published generation."
+    ),
+]
+Against = Annotated[
+    PlainText,
+    Field(
+        min_length=1,
+        max_length=500,
+        description="Compare with this source, or with this version of the source.",
+        examples=["3.12"],
+    ),
+]
+OnlyPage = Annotated[
+    PathText, Field(description="Only this page, with its sections: its URL or path.")
+]
+OnlySection = Annotated[
+    PlainText,
+    Field(
+        max_length=2000, description="Only this section of the page: its anchor, heading or name."
+    ),
 ]
 NewNumber = Annotated[Number, Field(description="By default the published generation.")]
 WithSections = Annotated[bool, Field(description="Include the changed sections as diffs.")]
@@ -131,13 +153,18 @@ class Generation(
 
 class SectionChange(
     ResponseModel,
-    row=differences.SectionChange,
+    row=section_diff.SectionChange,
     about={"kind": "How the section differs from the older generation."},
 ):
+    """How a section differs between two generations."""
+
     diff: str = Field(description="A unified diff.")
 
 
 class ChangedPage(ResponseModel, row=differences.ChangedPage, thing="page"):
+    """A page that differs between two generations."""
+
+    old_url: str | None = Field(description="Its URL in the other source, if that is another one.")
     sections: list[SectionChange] = Field(description="Differences of changed pages, if requested.")
 
 
@@ -148,7 +175,7 @@ _ABOUT_RENAMED_PAGE = {
 
 
 class RenamedPage(ResponseModel, row=differences.RenamedPage, about=_ABOUT_RENAMED_PAGE):
-    pass
+    """A page that has another URL in the newer generation."""
 
 
 class CarriedPage(ResponseModel, row=page.CarriedPage, thing="page"):
@@ -160,7 +187,11 @@ class CarriedPage(ResponseModel, row=page.CarriedPage, thing="page"):
     times: int = Field(description="Refreshes in a row in which it failed.")
 
 
-_ABOUT_DIFF = {"old": "Number of the older generation.", "new": "Number of the newer generation."}
+_ABOUT_DIFF = {
+    "old": "Number of the older generation.",
+    "new": "Number of the newer generation.",
+    "against": "The source of the older generation; null if it is the same.",
+}
 
 
 class Diff(ResponseModel, row=differences.Diff, about=_ABOUT_DIFF):
@@ -355,13 +386,32 @@ async def diff(
     source_id: SourceId,
     old: OldNumber | None = None,
     new: NewNumber | None = None,
+    against: Against | None = None,
+    page: OnlyPage | None = None,
+    section: OnlySection | None = None,
     sections: WithSections = False,
     limit: MaxPages = 1000,
 ) -> Diff:
-    """Compare two generations: pages added (A), removed (D), changed (C) and renamed (R)."""
+    """Compare two generations or versions: pages added (A), removed (D), changed (C), renamed (R).
+
+    Pages of two sources are matched by their URLs without the beginning that differs.
+    """
     source = await find_source(context, source_id)
+    if against is not None:
+        other = await service.get_other_source(
+            context.database, source, against, owner=context.owner
+        )
+        against = other.id
     found = await differences.diff_generations(
-        context.database, source.id, old, new, with_sections=sections, limit=limit
+        context.database,
+        source.id,
+        old,
+        new,
+        against=against,
+        page=page,
+        section=section,
+        with_sections=sections,
+        limit=limit,
     )
     return Diff.of(found)
 

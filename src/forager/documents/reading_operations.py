@@ -58,6 +58,8 @@ class Section(ResponseModel, row=SectionRow, about=_ABOUT_SECTION):
 
 
 class Sections(ResponseModel):
+    """The sections of a page."""
+
     document: Document
     items: list[Section] = Field(
         description="Sections in the order of the page.", validation_alias="sections"

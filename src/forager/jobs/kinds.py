@@ -57,10 +57,12 @@ BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.service")
 
 
 def any_payload(payload: dict[str, Any]) -> dict[str, Any]:
+    """Accept every payload, as it is."""
     return payload
 
 
 def no_host(_: dict[str, Any]) -> str | None:
+    """The job visits no host."""
     return None
 
 

@@ -51,11 +51,13 @@ class Runners:
         self._shared_limit = shared_runners(settings)
 
     def jobs(self) -> Iterator[tuple[RunnerProcess, HostedJob]]:
+        """All jobs, with their runners."""
         for runner in self.all:
             for job in runner.jobs.values():
                 yield runner, job
 
     def of(self, job_id: UUID) -> RunnerProcess | None:
+        """The runner of a job; None if the job does not run here."""
         return next((runner for runner in self.all if job_id in runner.jobs), None)
 
     def free(self, *, own: bool) -> int:

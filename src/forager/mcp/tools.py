@@ -15,7 +15,7 @@ from forager.access.caller import Scope
 from forager.crawl.admission import start_crawl, start_refresh
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import crawl_options
-from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.reports.report import CrawlReport, crawl_report
 from forager.db.cursor import Page
 from forager.documents import sources
 from forager.documents.diff import diff_generations
@@ -213,19 +213,38 @@ async def source_changes(
     since: Annotated[
         AwareDatetime | None, Field(description="Compare with what was published at this time.")
     ] = None,
+    against: Annotated[
+        Name | None, Field(description="Compare with this version or source, such as 3.12.")
+    ] = None,
+    page: Annotated[Url | None, Field(description="Only this page: its URL or path.")] = None,
+    section: Annotated[
+        PlainText | None, Field(max_length=2000, description="Only this section of the page.")
+    ] = None,
     from_line: FromLine = 1,
     max_tokens: MaxTokens = DEFAULT_TOKENS,
 ) -> str:
-    """Show what changed in a source: pages added, removed and changed, sections as diffs."""
-    source = (await call.services.get_source(source)).id
+    """Show what changed in a source, or between two versions of it; sections as diffs."""
+    database, owner = call.services.database, call.caller.sees_only
+    named = await call.services.get_source(source)
+    if against is not None:
+        against = (await sources.get_other_source(database, named, against, owner=owner)).id
     old = since_generation
     if since is not None and old is None:
-        old = await _generation_at(call, source, since)
+        old = await _generation_at(call, against or named.id, since)
     diff = await diff_generations(
-        call.services.database, source, old, with_sections=True, limit=MAX_DIFF_PAGES
+        database,
+        named.id,
+        old,
+        against=against,
+        page=page,
+        section=section,
+        with_sections=True,
+        limit=MAX_DIFF_PAGES,
     )
     shown = window(numbered_lines(views.diff_text(diff)), from_line, max_tokens)
-    note = shown.note(f'source_changes(source="{source}", since_generation={diff.old}')
+    same = {"source": named.id, "against": against, "page": page, "section": section}
+    again = ", ".join(f'{name}="{value}"' for name, value in same.items() if value)
+    note = shown.note(f"source_changes({again}, since_generation={diff.old}")
     return "\n".join([views.diff_title(diff), note, *fenced_lines(shown.lines)])
 
 

@@ -21,6 +21,8 @@ from forager.products.content import CATEGORY_SEPARATOR
 
 
 class ProductOrder(StrEnum):
+    """The order of a list of products."""
+
     NEWEST = "newest"
     UPDATED = "updated"
     NAME = "name"

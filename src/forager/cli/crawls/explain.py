@@ -183,7 +183,7 @@ def _show_outcome(explanation: Explanation) -> None:
     if carried := explanation.carried_over:
         since = short_time(carried.since)
         say(f"carried over: failing since {since}; refreshes in a row: {carried.times}")
-    if explanation.normalised != explanation.url:
+    if explanation.normalized != explanation.url:
         for step in explanation.steps:
             say(f"  {step}")
     if explanation.found_by:

@@ -29,6 +29,8 @@ WORDS = "words"
 
 
 class IndexName(StrEnum):
+    """An index of the search engine."""
+
     SECTIONS = "sections"
     PRODUCTS = "products"
 

@@ -72,9 +72,9 @@ class Discovery:
     def knows(self, key: bytes) -> bool:
         return key_fingerprint(key) in self._seen
 
-    def remember_keys(self, fingerprints: Iterable[int]) -> None:
+    def remember_keys(self, keys: Iterable[bytes]) -> None:
         """Take in pending URLs of an earlier run; `remember` follows for each."""
-        self._seen.add_many(fingerprints)
+        self._seen.add_many(map(key_fingerprint, keys))
 
     def remember(self, key: bytes, url: str, reason: str | None, *, pending: bool = False) -> None:
         """Take in a URL of an earlier run; a settled one that is known already changes nothing."""

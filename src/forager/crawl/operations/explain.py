@@ -31,7 +31,7 @@ InJob = Annotated[
 
 
 class ExplainedStep(ResponseModel, row=explanation.RedirectStep, about={"url": "URL of the step."}):
-    pass
+    """A step of a redirect."""
 
 
 _ABOUT_FETCH_CHECK = {
@@ -41,6 +41,8 @@ _ABOUT_FETCH_CHECK = {
 
 
 class FetchCheck(ResponseModel, row=outlook.RuleCheck, about=_ABOUT_FETCH_CHECK, thing="check"):
+    """Whether one of the rules allows the URL to be fetched now."""
+
     name: str = Field(
         description="Name.", examples=["address", "scope", "robots", "host", "budget"]
     )
@@ -113,7 +115,7 @@ class Explanation(ResponseModel):
     """The outcome of a URL, why, and what would happen now."""
 
     url: str = Field(description="The URL as requested.")
-    normalised: str = Field(description="The normalized URL.")
+    normalized: str = Field(description="The normalized URL.")
     steps: list[str] = Field(description="How the given URL was normalized.")
     job_id: UUID | None
     verdict: str = Field(description="Outcome in one word.")

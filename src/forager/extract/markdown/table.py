@@ -20,6 +20,8 @@ RenderCell = Callable[[int, int], str]
 
 @dataclass(slots=True)
 class Cell:
+    """A cell of a table, as a range of the text."""
+
     start: int
     end: int
     head: bool
@@ -29,6 +31,8 @@ class Cell:
 
 @dataclass(slots=True)
 class Table:
+    """A table with its cells by row."""
+
     rows: list[list[Cell]]
     caption: tuple[int, int] | None = None
     head: bool = False  # the first row is one of headings

@@ -83,6 +83,8 @@ _AROUND_CODE = name_set(
 
 
 class Traits(NamedTuple):
+    """What the attributes of an element say about its content."""
+
     admonition: bool = False
     section: bool = False  # its id is the anchor of the first heading in it
     language: str | None = None  # of the code in it

@@ -251,12 +251,14 @@ def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
 
 
 def with_canonical(settled: Settlement, canonical: NormalizedUrl) -> Settlement:
+    """A duplicate of its canonical URL, which is followed."""
     entry = settled.entry
     found = found_url(canonical, Via.CANONICAL, entry.depth, entry.key)
     return replace(as_duplicate(settled, "canonical", canonical), found=[*settled.found, found])
 
 
 def excluded(entry: FrontierEntry, reason: str, detail: str) -> Settlement:
+    """The URL is not part of the crawl, by a rule."""
     return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=_message(detail))
 
 
@@ -268,6 +270,7 @@ def failed(
     *,
     temporary: bool = False,
 ) -> Settlement:
+    """The URL could not be fetched or read; `temporary`: a refresh may succeed."""
     return Settlement(
         entry=entry,
         outcome=Outcome.FAILED,

@@ -1,7 +1,10 @@
 """Markdown first: pages that a site also offers as markdown are read from it.
 
 The HTML of each page is fetched as well: it has the links, directives and anchors. How a site
-offers markdown is found with its first pages, and remembered for the source.
+offers markdown is found with its first pages, and remembered for the source. At one request per
+second, each request for nothing is a second of the crawl: the first pages are requested as markdown
+or HTML, and further requests are made only if there is a sign that the site offers markdown, or if
+they are few beside those of the crawl.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from forager.archive.warc_record import DerivedRecord, pack
 from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.seen import SeenSet
+from forager.crawl.ledger import Ledger
 from forager.crawl.settlement import Outcome, Settlement
 from forager.crawl.store import visited as visited_rows
 from forager.documents.page import IndexedDocument
@@ -49,10 +53,16 @@ from forager.logs import get_logger
 log = get_logger("crawl")
 
 ACCEPT = "text/markdown, text/html;q=0.9"
+# of ordinary requests, which may be for anything
+ACCEPT_ANY = f"{ACCEPT}, application/xhtml+xml;q=0.9, */*;q=0.8"
+NOT_ACCEPTABLE = 406
 NO_WAY = "none"
+# pages whose request accepts markdown, while it is not known how the site offers it
+NEGOTIATED_PAGES = 5
 # pages of a site without markdown that are tried before it counts as such
-# (few: at one request per second, each request for nothing is a second of the crawl)
 TRIALS = 2
+# known URLs of a crawl that looks for markdown without a sign of it, which takes three requests
+LARGE_CRAWL = 100
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20
 # listings are kept in memory during the crawl; those of further hosts are not used
@@ -63,8 +73,8 @@ MAX_LISTINGS = 32 * 1024 * 1024
 class MarkdownWay(StrEnum):
     """How a site offers its pages as markdown, in the order in which it is tried."""
 
-    LINK = "link"  # a link element or Link header of the page
     ACCEPT = "accept"  # the same address, for clients that accept markdown
+    LINK = "link"  # a link element or Link header of the page
     ADDRESS = "address"  # a similar address, such as `page.md`
     LLMS = "llms.txt"  # a file that lists the markdown of all pages
     LLMS_FULL = "llms-full.txt"  # a file with all pages
@@ -111,16 +121,26 @@ class MarkdownFirst:
         robots: RobotsGate,
         extractor: PageExtractor,
         writer: GenerationWriter | None,
+        ledger: Ledger,
         *,
         is_on: bool,
+        negotiates: bool,
     ) -> None:
+        """`negotiates`: requests of pages may have another Accept header."""
         self._context = context
         self._robots = robots
         self._extractor = extractor
         self._writer = writer if is_on else None
+        self._ledger = ledger
         self.way: str | None = None if self._writer is None else self._writer.markdown_way
         # by the ends of the addresses of pages
         self._shapes: dict[str, TwinShape] = {}
+        self._negotiations = NEGOTIATED_PAGES if negotiates else 0
+        # whether the site has sent HTML to a client that accepts markdown
+        self._is_negotiated = False
+        # markdown that was sent instead of the HTML of a page
+        self._offered: dict[str, Response] = {}
+        self._has_sign = False
         self._trials = TRIALS
         self._misses = 0
         self._is_unsure = False
@@ -131,6 +151,34 @@ class MarkdownFirst:
         # twins that this process read, and their pages
         self._twins = SeenSet()
         self._pages = SeenSet()
+
+    def negotiate(self, request: Request) -> Request:
+        """The request of a page, which accepts markdown as well while the way is not known.
+
+        A conditional request stays as it is: its answer is about the HTML.
+        """
+        if self._writer is None or self.way is not None or not self._negotiations:
+            return request
+        if request.etag or request.last_modified or usual_pages(request.url):
+            return request
+        self._negotiations -= 1
+        return replace(request, headers={**request.headers, "Accept": ACCEPT_ANY})
+
+    def take_offer(self, response: Response) -> bool:
+        """Whether the response to such a request is not the one for clients that want HTML.
+
+        Markdown is kept until `read` is called for the page.
+        """
+        twin = _markdown_of(response, response.url, by_type=True)
+        if twin is not None:
+            self._offered[response.url] = twin
+            return True
+        if response.redirect is not None and usual_pages(response.redirect):
+            self._has_sign = True
+            return True
+        if response.status == 200:
+            self._is_negotiated = True
+        return response.status == NOT_ACCEPTABLE
 
     async def as_duplicate(self, entry: FrontierEntry) -> Settlement | None:
         """The outcome of a URL that is the markdown of a page; None if it is no such URL."""
@@ -176,10 +224,18 @@ class MarkdownFirst:
         if not is_html or has_little_text(page.document.sections):
             return None
         if self.way is None:
+            if not self._is_worth_asking(response, page):
+                return None
             async with self._probing:
                 if self.way is None:
                     return await self._find_way(entry, response, page)
         return await self._read_known(entry, response, page)
+
+    def _is_worth_asking(self, response: Response, page: Extracted) -> bool:
+        """Whether requests may be spent on the question how the site offers markdown."""
+        if response.url in self._offered or page.may_have_markdown or self._has_sign:
+            return True
+        return max(self._ledger.discovered, page.links.followed) >= LARGE_CRAWL
 
     async def _read_known(
         self, entry: FrontierEntry, response: Response, page: Extracted
@@ -204,8 +260,8 @@ class MarkdownFirst:
         self, entry: FrontierEntry, response: Response, page: Extracted
     ) -> MarkdownPage | None:
         for way in MarkdownWay:
-            if way is MarkdownWay.ACCEPT and self._trials < TRIALS:
-                continue  # the whole site negotiates, or none of it
+            if way is MarkdownWay.ACCEPT and not self._may_negotiate(response.url):
+                continue
             try:
                 if way is MarkdownWay.LLMS_FULL and not await self._has_listing(response.url):
                     continue
@@ -222,9 +278,14 @@ class MarkdownFirst:
             await self._remember(NO_WAY)
         return None
 
+    def _may_negotiate(self, url: str) -> bool:
+        """Whether markdown is here, or may be: the whole site negotiates, or none of it."""
+        return url in self._offered or not (self._is_negotiated or self._trials < TRIALS)
+
     async def _remember(self, way: str) -> None:
         assert self._writer is not None
         self.way = way
+        self._offered.clear()
         if way == NO_WAY and self._is_unsure:
             return  # the next crawl asks again
         async with self._context.transaction() as connection:
@@ -256,6 +317,9 @@ class MarkdownFirst:
             addresses = [found[0]] if found and way is MarkdownWay.LLMS else []
         elif way is MarkdownWay.LINK:
             addresses = [page.markdown] if page.markdown else []
+        elif way is MarkdownWay.ACCEPT and (offered := self._offered.pop(response.url, None)):
+            yield offered
+            addresses = []
         elif way is MarkdownWay.ACCEPT:
             addresses = [response.url]
         else:
@@ -284,13 +348,7 @@ class MarkdownFirst:
             raise
         except WorkFailed:
             return None
-        declared = response.headers.get("Content-Type")
-        if by_type and media_type(declared) not in (MARKDOWN_TYPE, "text/x-markdown"):
-            return None
-        kind = kind_of(response.body, declared, response.url)
-        if response.status != 200 or kind not in (ContentKind.MARKDOWN, ContentKind.PLAIN):
-            return None
-        return _as_markdown(response, url)
+        return _markdown_of(response, url, by_type=by_type)
 
     async def _check_hop(self, start: str, url: str) -> None:
         if host_of(url) != host_of(start):
@@ -366,6 +424,16 @@ def _fingerprint(url: str) -> int:
 
 def _with_body(response: Response, url: str, body: str) -> Response:
     return replace(_as_markdown(response, url, "utf-8"), body=body.encode("utf-8", "replace"))
+
+
+def _markdown_of(response: Response, url: str, *, by_type: bool) -> Response | None:
+    declared = response.headers.get("Content-Type")
+    if by_type and media_type(declared) not in (MARKDOWN_TYPE, "text/x-markdown"):
+        return None
+    kind = kind_of(response.body, declared, response.url)
+    if response.status != 200 or kind not in (ContentKind.MARKDOWN, ContentKind.PLAIN):
+        return None
+    return _as_markdown(response, url)
 
 
 def _as_markdown(response: Response, url: str, charset: str | None = None) -> Response:
