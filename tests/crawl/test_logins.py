@@ -10,6 +10,7 @@ from crawl.crawling import Crawled, Crawls
 from crawl.refreshing import SOURCE, generations, published
 from forager.crawl.frontier.entry import Via, found_url
 from forager.crawl.operations.sources import Login, login
+from forager.crawl.visit import logins
 from forager.crawl.visit.logins import LOGGED_OUT, LoginWatch
 from forager.errors import InvalidInput
 from forager.events.event import EventKind
@@ -48,6 +49,11 @@ async def crawl(crawls: Crawls, site: Site, cookie: str, **options: Any) -> Craw
     return await crawls.run(
         f"{site.url}/", source=SOURCE, headers={"Cookie": cookie}, concurrency=1, **options
     )
+
+
+@pytest.fixture(autouse=True)
+def second_look_is_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "SECOND_LOOK", 0.2)
 
 
 REFUSALS = [FORM, moved("/login?next=/p1", "302 Found"), Page(b"", "401 Unauthorized")]
