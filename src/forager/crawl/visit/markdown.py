@@ -20,7 +20,7 @@ from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.settlement import Settlement
 from forager.crawl.store import visited as visited_rows
 from forager.crawl.visit.markdown_responses import (
     MarkdownListing,
@@ -30,6 +30,7 @@ from forager.crawl.visit.markdown_responses import (
     record_of,
     with_body,
 )
+from forager.crawl.visit.outcomes import markdown_twin
 from forager.documents.page import IndexedDocument
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, Retry, WorkFailed
@@ -175,13 +176,7 @@ class MarkdownFirst:
             page = await self._page_before(self._writer, usual)
             if page is None:
                 return None
-        return Settlement(
-            entry=entry,
-            outcome=Outcome.DUPLICATE,
-            reason="markdown",
-            detail=f"is the markdown of {page or 'another page'}",
-            duplicate_of=page,
-        )
+        return markdown_twin(entry, page)
 
     async def _page_before(self, writer: GenerationWriter, urls: list[str]) -> str | None:
         """One of these pages that was read as markdown before this process: it may not be again.
