@@ -100,7 +100,7 @@ LIMIT = 3 * OFFER_LIMIT
 
 
 class Inbox:
-    """Tasks that the consumer received, and that the worker has not claimed yet."""
+    """Passes received tasks from the thread of the consumer to the claims of the worker."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hints: Hints) -> None:
         self._loop = loop

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.options import CrawlOptions
-from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
+from forager.crawl.settlement import Postponed, Visit
+from forager.crawl.visit.outcomes import excluded
 from forager.documents.page import PreviousPage
 from forager.fetch.response import Response, is_public_header
 
@@ -75,10 +76,6 @@ class LoginWatch:
         elif is_second_look:
             del self._suspects[entry.key]
             self._excluded += 1
-            return Settlement(
-                entry=entry,
-                outcome=Outcome.EXCLUDED,
-                reason="login",
-                detail="it shows a login form, although the crawl is logged in",
-            )
+            message = "it shows a login form, although the crawl is logged in"
+            return excluded(entry, "login", message)
         return Postponed(entry, SECOND_LOOK, "it shows a login form")
