@@ -109,6 +109,7 @@ async def reopen(
 
 
 async def existing_source(connection: Connection, source_id: str) -> Source:
+    """A source by its exact name; raises NotFound."""
     source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
@@ -155,6 +156,7 @@ async def _swap(connection: Connection, target: Generation, source: Source) -> G
 
 
 def nothing_published(source: Source) -> NotAllowed:
+    """The error for a source without a published generation, with the reason."""
     if source.held_back_message is None:
         return NotAllowed(f"source {source.id} has nothing published yet")
     return NotAllowed(

@@ -58,9 +58,11 @@ class ReadPage:
 
     @property
     def markdown(self) -> str:
+        """The whole page as markdown."""
         return as_markdown(self.sections)
 
     def with_links(self, style: LinkStyle) -> ReadPage:
+        """The same page with its links absolute, or relative to it."""
         return replace(self, sections=with_links(self.sections, self.document.url, style))
 
 

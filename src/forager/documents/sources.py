@@ -92,6 +92,7 @@ async def list_generations(
 
 
 async def get_generation(database: Database, source_id: str, number: int) -> Generation:
+    """A generation of a source by its number; raises NotFound."""
     found = await database.run(generations.select_generation, source_id, number)
     if found is None:
         raise no_such_generation(source_id, number)
@@ -122,6 +123,7 @@ async def refresh(
 
 
 async def enqueue_refresh(queue: Queue, source: Source, *, actor: str) -> Enqueued:
+    """Add a crawl with the options of the last one; an active crawl is the answer."""
     return await queue.enqueue(_refresh_of(source), actor=actor)
 
 

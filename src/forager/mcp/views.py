@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forager.crawl.explain.explanation import Explanation
-from forager.crawl.report import CrawlReport
+from forager.crawl.reports.report import CrawlReport
 from forager.documents.diff import ChangedPage, Diff
 from forager.documents.generation import Source
 from forager.documents.page import SectionRow
@@ -130,7 +130,7 @@ def _counts(report: CrawlReport) -> Iterator[tuple[str, int]]:
 
 def explanation_text(found: Explanation) -> str:
     reason = f" ({found.reason})" if found.reason else ""
-    lines = [f"{found.normalised}: {found.verdict}{reason}: {found.message}"]
+    lines = [f"{found.normalized}: {found.verdict}{reason}: {found.message}"]
     shown = found.publication
     since = f" since {moment(shown.since)}" if shown.since else ""
     lines.append(f"Publication: {shown.message}{since}")

@@ -112,6 +112,8 @@ def _succeeded(applied: list[AppliedSource] | list[EndedCrawl] | list[AddressPro
 
 @dataclass(frozen=True, slots=True)
 class SourceFileOption:
+    """The argument that names a file of sources."""
+
     file: Path | None = argument(
         "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
     )

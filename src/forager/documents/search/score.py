@@ -261,7 +261,12 @@ def _factor(candidate: Candidate, terms: WeightedTerms, weights: Weights) -> flo
 def tells_changes(candidate: Candidate) -> bool:
     """Whether a section or its page tells what changed in a version."""
     names = (candidate.place.heading, candidate.page_name, path_words(candidate.place.url))
-    return any(_CHANGES.search(name) for name in names)
+    return any(map(_names_changes, names))
+
+
+@lru_cache(maxsize=8192)
+def _names_changes(text: str) -> bool:
+    return _CHANGES.search(text) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -280,14 +285,16 @@ def stem(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=8192)
+def _own_words(text: str) -> tuple[str, ...]:
+    """The words of a heading or title without numbers and arguments, as `_stems`."""
+    return tuple(word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit())
+
+
 def _precision(text: str, terms: WeightedTerms, site: Collection[str] = ()) -> float:
     """The share of a short text that the query covers, from 0 to 1; the site's name is no part."""
     wanted = _stems(" ".join([terms.typed, *terms.parts]))
-    words = [
-        word
-        for word in _stems(_ARGUMENTS.sub("", text))
-        if not word.isdigit() and (word in wanted or word not in site)
-    ]
+    words = [word for word in _own_words(text) if word in wanted or word not in site]
     return sum(word in wanted for word in words) / len(words) if words else 0.0
 
 

@@ -180,6 +180,7 @@ class Finder:
         self._named = NamedTerms({})
 
     async def find(self, query: Query) -> _Found:
+        """The best sections for a query, with remarks on what was searched instead."""
         self._named = await names_in(self._connection, query, self._generations)
         found = await self._find(query)
         notes = [NAMED.format(typed=t, meant=m) for t, m in self._named.corrected.items()]

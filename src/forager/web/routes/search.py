@@ -96,6 +96,8 @@ def _facets(found: SearchPage, filters: dict[str, str]) -> list[tuple[str, str, 
 
 
 class ReaderTab(StrEnum):
+    """A view of a page in the reader."""
+
     PAGE = "page"
     MARKDOWN = "markdown"
     ORIGINAL = "original"
