@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 # pytest-xdist processes; every test has a separate database
 # more than there are cores, because many tests wait for processes and timers
-JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
+JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 4)")
 
 .PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-idle bench-startup bench-agents bench-hosts bench-fleet bench-million bench-compare quality quality-search conformance chaos chaos-services format lock reference schema-dump revision clean
 .DEFAULT_GOAL := help
@@ -148,7 +148,7 @@ chaos: $(READY) ## Inject faults and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 	@PYTHONPATH=tests $(BIN)/python -m market $(if $(SEED),--seed $(SEED))
 
-quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folders of pages)
+quality: $(READY) ## Score extraction on real pages, and count losses by generator (CORPORA=folder, SITES=folders of pages)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)
 
 quality-search: $(READY) ## Score search on real documentation (CORPORA=folder; crawls Debian packages once)

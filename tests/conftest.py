@@ -28,6 +28,7 @@ from forager.settings import Settings
 from forager.settings.crawling import MarkdownMode
 from servers.shop import Shop
 from support.databases import Databases, administration, with_database
+from support.memory import memory_folder, remove_memory_folder
 
 # Without compiled modules, each process that a test starts would compile all of Forager, and each
 # run would rewrite all assertions, which takes longer than most tests together.
@@ -65,6 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = ordered + short
 
 
+def pytest_unconfigure() -> None:
+    """The first process of a run ends last."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        remove_memory_folder(os.getpid())
+
+
 def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: the garbage collector need not look at them again."""
     gc.freeze()
@@ -93,6 +100,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORAGER_BROWSER", "none")
     # a model is loaded only where a test is about it
     monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
+    # each process reads the certificates of the system as it starts; those of tests are their own
+    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     # a second one only takes time to start: the pages of tests are small
     monkeypatch.setenv("FORAGER_EXTRACTION_PROCESSES", "1")
     # a worker that a test runs in this process loads parsers
@@ -107,17 +116,25 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres(run_folder: Path) -> Iterator[str]:
+def server_folder(run_folder: Path) -> Path:
+    """The files of the server: in memory if there is room."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    return memory_folder(os.getppid() if is_worker else os.getpid()) or run_folder / "server"
+
+
+@pytest.fixture(scope="session")
+def postgres(server_folder: Path) -> Iterator[str]:
     """A PostgreSQL: FORAGER_TEST_DATABASE_URL, or an embedded one of this test run."""
     external = os.environ.get("FORAGER_TEST_DATABASE_URL")
     if external:
         yield external
         return
-    with join_server(run_folder / "server") as use:
+    with join_server(server_folder) as use:
         with administration(use.url) as connection:
             # processes are killed here, the machine is not: what the kernel has is safe enough
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("ALTER SYSTEM SET full_page_writes = off")
+            connection.execute("ALTER SYSTEM SET max_wal_size = '512MB'")
             connection.execute("SELECT pg_reload_conf()")
         yield use.url
 

@@ -28,6 +28,7 @@ READING = re.compile(
     r"(forager (\S+ )?(list|show|history|workers|generations|diff|read|search|explain)\b|curl\b)"
 )
 WAIT_LIMIT = 100
+LONGEST_PAUSE = 5.0
 PORTS = ("8725", "8700")  # of the bundled site and of the API
 
 
@@ -117,7 +118,7 @@ def test_tutorial(page: Path, database_url: str, tmp_path: Path) -> None:
     assert len(found) > 8
     with shell(environment, tmp_path) as bash:
         for command, shown in found:
-            deadline = time.monotonic() + WAIT_LIMIT
+            deadline, pause = time.monotonic() + WAIT_LIMIT, 1.0
             while True:
                 code, output = bash.run(command)
                 if code == 0 and matches(shown, output):
@@ -126,4 +127,5 @@ def test_tutorial(page: Path, database_url: str, tmp_path: Path) -> None:
                 assert retry, (
                     f"$ {command}{output}\n(exit code {code}), but the page shows:\n{shown}"
                 )
-                time.sleep(1)  # each try starts a process
+                time.sleep(pause)  # each try starts a process
+                pause = min(1.5 * pause, LONGEST_PAUSE)

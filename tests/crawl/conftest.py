@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import uvloop
 
 from crawl.crawling import Crawls, check_every_commit
+from forager.crawl import engine
+from forager.crawl.visit import gate
 from forager.db.database import Database
+from forager.fetch.client import ClientOptions
+from forager.fetch.response import ResponseLimits
 from forager.settings import Settings
 from servers.site import Site
 from support.kept_sandboxes import KeptSandboxes
@@ -70,4 +75,17 @@ def other() -> Iterator[Site]:
 @pytest.fixture
 def crawls(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Crawls:
     check_every_commit(monkeypatch, database)
+    monkeypatch.setattr(engine, "BATCH_SECONDS", engine.STARVING_SECONDS)
     return Crawls(database, settings)
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits of a client that has little time."""
+    make = gate.client_options
+
+    def make_small(*arguments: object) -> ClientOptions:
+        limits = ResponseLimits(connect=5, read=1.5, total=3, body=2 * 1024 * 1024)
+        return replace(make(*arguments), limits=limits)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gate, "client_options", make_small)

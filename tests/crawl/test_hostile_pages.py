@@ -9,31 +9,16 @@ from pathlib import Path
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl import batch, gate
+from forager.crawl import batch
 from forager.crawl.extraction import pool as extraction
 from forager.db.database import Database, SessionLimits
 from forager.documents.search.hit import SearchRequest
 from forager.documents.search.service import search
-from forager.fetch.client import ClientOptions
-from forager.fetch.response import ResponseLimits
 from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from servers.certificates import Authority
 from servers.hostile import HostileServer, bomb
 from servers.site import Page, Site, html, moved
-
-
-@pytest.fixture
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits of a client that has little time."""
-    make = gate.client_options
-
-    def make_small(*arguments: object) -> ClientOptions:
-        limits = ResponseLimits(connect=5, read=1.5, total=3, body=2 * 1024 * 1024)
-        return replace(make(*arguments), limits=limits)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(gate, "client_options", make_small)
-
 
 MISBEHAVIOUR = {
     "/endless": "too_large",

@@ -130,7 +130,7 @@ async def test_last_modified_is_enough(crawls: Crawls, site: Site) -> None:
     assert second.outcomes(site.url) == dict.fromkeys(["/", "/a"], "unchanged:not_modified")
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("small_limits")
 async def test_links_that_led_too_deep_are_followed_from_a_page_that_is_nearer(
     crawls: Crawls, site: Site
 ) -> None:

@@ -13,6 +13,7 @@ import uvloop
 from fetch.budget_rows import Open
 from fetch.proxy_rows import LOCAL, OPTIONS
 from forager.db.database import Database
+from forager.fetch.budgets import budget
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.proxies.probe import ProxyProber
@@ -29,6 +30,12 @@ def pytest_asyncio_loop_factories(
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop that crawls run on; it differs from asyncio's own in sockets and TLS."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that waits for a connection is refused soon after its limit."""
+    monkeypatch.setattr(budget, "DATABASE_GRACE", 0.2)
 
 
 QUICK = ResponseLimits(connect=5, read=5, total=10, body=1024 * 1024)

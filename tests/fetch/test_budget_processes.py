@@ -148,6 +148,7 @@ async def test_a_thawed_process_does_not_catch_up(database_url: str, open_budget
     assert closest(times) >= delay * (1 - LATE) - MICROSECOND
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_permits_of_a_killed_process_come_back(
     database: Database, database_url: str, open_budgets: Open
 ) -> None:

@@ -35,6 +35,7 @@ async def test_a_slot_too_far_away_is_refused_and_not_used_up(
     assert await column(database, "next_slot_at") == reserved
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_one_waits_for_a_connection(open_budgets: Open) -> None:
     budgets = await open_budgets(concurrency=1)
     slot = await budgets.acquire(HOST)

@@ -9,12 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from fetch.budget_rows import HOST
+from fetch.budget_rows import HOST, add_row
 from forager.db.database import Database
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import HostThrottled
 from forager.fetch.budgets.view import BudgetView, HostPace
-from support.sql import execute
 from support.waiting import eventually
 
 
@@ -24,6 +23,7 @@ async def budgets(database: Database) -> AsyncIterator[Budgets]:
         yield running
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_each_crawl_has_its_own_number_of_connections(budgets: Budgets) -> None:
     modest = BudgetView(budgets, delay=0.0, concurrency=1)
     greedy = BudgetView(budgets, delay=0.0, concurrency=3)
@@ -83,19 +83,14 @@ async def test_the_longer_delay_applies_until_its_crawl_leaves(budgets: Budgets)
     assert min(later - earlier for earlier, later in pairwise(granted)) >= 0.27 - 1e-6
     account = budgets.account_of(HOST)
     assert account is not None
-    assert account.asked_delay == 0.05
+    assert account.crawls.delay == 0.05
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_a_setting_of_the_domain_overrides_the_crawls(
     database: Database, budgets: Budgets
 ) -> None:
-    await execute(
-        database,
-        "INSERT INTO domains (domain_name, base_url, max_concurrent_requests)"
-        " VALUES (%s, 'https://' || %s, 3)",
-        HOST,
-        HOST,
-    )
+    await add_row(database, max_concurrent_requests=3)
     view = BudgetView(budgets, delay=0.0, concurrency=1)
     slots = [await view.acquire(HOST) for _ in range(3)]
     with pytest.raises(HostThrottled):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
+    """The outcome of a URL; every discovered URL that is not pending has exactly one."""
+
     FETCHED = "fetched"
     UNCHANGED = "unchanged"
     DUPLICATE = "duplicate"

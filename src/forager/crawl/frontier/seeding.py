@@ -15,8 +15,8 @@ from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
-from forager.crawl.outcomes import RETRY_DELAY_MAX
 from forager.crawl.sitemaps.reader import Sitemap
+from forager.crawl.visit.outcomes import RETRY_DELAY_MAX
 from forager.errors import Retry, WorkFailed
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalizedUrl, Refusal, normalize

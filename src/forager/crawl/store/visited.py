@@ -35,6 +35,7 @@ async def insert_visited(
     settled: Sequence[Settlement],
     refs: Sequence[ArchiveRef | None],
 ) -> None:
+    """Add settled URLs with their outcomes and the places of their responses."""
     await connection.execute(
         f"""
         INSERT INTO crawl_visited
@@ -50,6 +51,7 @@ async def insert_visited(
 
 
 async def delete_visited(connection: Connection, job_id: UUID, keys: Sequence[bytes]) -> None:
+    """Forget settled URLs, which are then new to the crawl."""
     await connection.execute(
         "DELETE FROM crawl_visited WHERE job_id = %s AND url_hash = ANY(%s)", (job_id, list(keys))
     )
@@ -73,6 +75,7 @@ async def replace_contents(
 async def select_url_of_content(
     connection: Connection, job_id: UUID, content_hash: bytes
 ) -> str | None:
+    """The page of this crawl that has the same content."""
     return await Values(connection).first(
         f"""
         SELECT url FROM crawl_visited

@@ -94,6 +94,7 @@ async def select_once_published(
 
 
 async def source_exists(connection: Connection, source_id: str, user_id: UUID | None) -> bool:
+    """Whether the owner has a source of this name, in any version."""
     return await Tuples(connection).exists(
         """
         SELECT FROM sources
@@ -336,6 +337,7 @@ async def select_spelled(
 async def select_sections(
     connection: Connection, keys: Sequence[Key], generations: Sequence[int]
 ) -> dict[Key, FoundSection]:
+    """Found sections by their key; those that are no longer readable are missing."""
     found = await Rows(connection, FoundSection).all(
         """
         SELECT c.document_id, c.position, c.id AS section_id, d.source_id, d.url, d.title,
