@@ -102,6 +102,7 @@ class Engine:
         self._started = time.monotonic() - state.seconds
 
     async def run(self) -> Outcome:
+        """Crawl until the frontier is empty, a limit is reached, or a stop is asked for."""
         stopping = asyncio.ensure_future(self._context.stopping.wait())
         stopping.add_done_callback(lambda _: self._changed.set())
         self._visitor.sender.budgets.on_slot = self._paced
