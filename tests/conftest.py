@@ -100,6 +100,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORAGER_BROWSER", "none")
     # a model is loaded only where a test is about it
     monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
+    # each process reads the certificates of the system as it starts; those of tests are their own
+    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     # a second one only takes time to start: the pages of tests are small
     monkeypatch.setenv("FORAGER_EXTRACTION_PROCESSES", "1")
     # a worker that a test runs in this process loads parsers

@@ -88,12 +88,14 @@ def test_a_command_does_not_import_the_others() -> None:
         ("search crawl", False),
         ("--config=other.toml crawl https://example.org/", False),
         ("--home", False),
+        ("worker", True),
+        ("worker --no-jobs", False),
     ],
 )
-def test_a_runner_is_started_early_only_for_a_crawl_in_the_foreground(
+def test_a_runner_is_started_early_only_for_crawls_of_the_same_command(
     line: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(__main__, "start_runner", lambda: "a runner")
+    monkeypatch.setattr(__main__, "start_runner", lambda **_: "a runner")
     assert (__main__.spare_runner(line.split()) is not None) is expected
 
 

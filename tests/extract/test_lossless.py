@@ -211,6 +211,8 @@ def test_every_visible_word_is_kept_or_explained(pieces: list[str], name: str) -
         "<pre>See [some link](http://example.com/page) here</pre>",
         "<p>See [some link](http://example.com/page) here</p>",
         "<p>lists of <a href=/lw>lw</a>s and file.h<a href=#n><sup>97</sup></a></p>",
+        "<pre>1 const a = 1\n2$b = 2</pre>",
+        "<pre>$ &lt;font color=&quot;#ab0071&quot;&gt;fastapi&lt;/font&gt;</pre>",
         "<p>do_before_<math><i>abc</i></math> it</p>",
     ],
 )

@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.composition import tokens_of
 from forager.extract.document import Document, ExtractedPage
+from forager.extract.explanation import CODE
 from forager.extract.generators import generator_of
 from forager.extract.markdown.tags import Shape
 from forager.extract.markdown.tokens import Tokens, spaced_text
@@ -91,11 +92,19 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
     have = _compact(text) + (_compact(lines) if lines != text else "")
     removed_texts = [_compact(block.text) for block in document.removed]
     gone = "".join(removed_texts)
+    cut_from_code = [
+        list(map(_compact, block.text.split()))
+        for block in document.removed
+        if block.element == CODE
+    ]
     for kind, pieces in _elements(tokens, reading.facts.title or ""):
         elements[kind] += 1
         where = _headings(document) if kind == "title" else have
         if not all(
-            piece in gone or _is_in(piece, where, gone) or _left(piece, removed_texts) in where
+            piece in gone
+            or _is_in(piece, where, gone)
+            or _left(piece, removed_texts) in where
+            or any(_uncut(piece, parts) in where for parts in cut_from_code)
             for piece in pieces
         ):
             missing[kind].append(" ".join(pieces)[:_MAX_COMPARED])
@@ -125,6 +134,17 @@ def _left(piece: str, removed: Iterable[str]) -> str:
     for text in removed:
         if text in piece:
             piece = piece.replace(text, "", 1)
+    return piece
+
+
+def _uncut(piece: str, parts: Iterable[str]) -> str:
+    """A piece without parts that were cut from it in their order, such as the numbers of lines."""
+    at = 0
+    for part in parts:
+        if (found := piece.find(part, at)) < 0:
+            break
+        piece = piece[:found] + piece[found + len(part) :]
+        at = found
     return piece
 
 

@@ -124,7 +124,12 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
         index += 1
     parts.append(texts[end])
     code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
-    return _without_line_numbers(_without_colors(code))
+    for split, reason in ((_colors, "colors of a terminal"), (_line_numbers, "numbers of lines")):
+        kept, cut = split(code)
+        if cut:
+            tokens.cut[start, reason] = " ".join(cut)
+            code = kept
+    return code
 
 
 _WRAPPED = re.compile(r"[ \t]*\n\s*")
@@ -141,27 +146,29 @@ def _unwrapped(text: str) -> str:
 _COLOR = re.compile(r'</?(?:font|span|u|b|i)(?: (?:color|style)="[^"<>]*")?>')
 
 
-def _without_colors(code: str) -> str:
-    """A terminal session whose colors are written as tags, without these; code stays."""
+def _colors(code: str) -> tuple[str, list[str]]:
+    """A terminal session without colors that are written as tags, and these; code stays."""
     if '<font color="' not in code or not code.startswith(("$ ", "# ", "> ")):
-        return code
-    return _COLOR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
+        return code, []
+    plain = _COLOR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
+    return plain, _COLOR.findall(code)
 
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?![.,:)%])(.*)")
 _GLUED = re.compile(r"[A-Za-z_$#@<{\"'/]")
 
 
-def _without_line_numbers(code: str) -> str:
+def _line_numbers(code: str) -> tuple[str, list[str]]:
     """Code without numbers at the beginning of its lines, if all lines are numbered from 1."""
     if not code.lstrip(" ").startswith("1") or "\n" not in code:
-        return code
+        return code, []
     lines = [_NUMBERED.fullmatch(line) for line in code.split("\n")]
     counted = all(line and int(line[1][:9]) == at for at, line in enumerate(lines, start=1))
     # a column of numbers is data; numbers that touch the words are not
     if not counted or not any(line and _GLUED.match(line[2]) for line in lines):
-        return code
-    return "\n".join(line[2] for line in lines if line)
+        return code, []
+    numbered = [line for line in lines if line]
+    return "\n".join(line[2] for line in numbered), [line[1] for line in numbered]
 
 
 def _is_not_code(tokens: Tokens, index: int, verdict: ElementVerdict) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from forager.extract.content.boilerplate import HEADINGS, ElementVerdict
@@ -12,8 +13,9 @@ from forager.extract.text import collapse, name_set
 PERMALINK = "a permalink, a button or a link to the source in a heading"
 _MAX_TAGS = 200  # of one heading; what comes after them is read as it is
 _NEAR = 8  # tags before a heading among which the element around it begins
-# zero-width characters and soft hyphens, with which themes fill the links of headings
-_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+# zero-width characters and soft hyphens, with which themes fill the links of headings; joiners
+# inside a word are letters of it in Persian and Hindi
+_INVISIBLE = re.compile("[\u200b\u2060\ufeff\u00ad]|(?<!\\w)[\u200c\u200d]|[\u200c\u200d](?!\\w)")
 _SIGNS = "¶§ "
 _ASCII_SIGNS = "#^ "
 _ENOUGH_WORDS = 12  # characters
@@ -173,4 +175,4 @@ def plain(text: str) -> str:
 
 def visible(text: str) -> str:
     """The text without invisible characters."""
-    return text if text.isascii() else collapse(text.translate(_INVISIBLE))
+    return text if text.isascii() else collapse(_INVISIBLE.sub("", text))

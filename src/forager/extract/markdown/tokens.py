@@ -46,6 +46,8 @@ class Tokens:
     lenient: bool = False
     link_shares: dict[int, float] = field(default_factory=dict)  # of the text of elements
     removed: dict[int, str] = field(default_factory=dict)  # elements that were left out, and why
+    # parts of code that were left out, by its element and the reason
+    cut: dict[tuple[int, str], str] = field(default_factory=dict)
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
     _parents: list[int] = field(default_factory=list)
