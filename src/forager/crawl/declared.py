@@ -70,7 +70,7 @@ class DeclaredSource(CrawlChoices):
         return self.name if self.version is None else f"{self.name}@{self.version}"
 
     def options(self) -> CrawlOptions:
-        """The options of its crawls; raises Pydantic's error."""
+        """The options of its crawls; raises InvalidInput."""
         own = {"name", "url", "version", "schedule"}
         urls = [self.url] if isinstance(self.url, str) else self.url
         return crawl_options({"urls": urls, **self.model_dump(exclude=own, exclude_unset=True)})

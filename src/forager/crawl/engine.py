@@ -247,7 +247,7 @@ class Engine:
         if not self._settled:
             self._oldest = time.monotonic()
         self._settled.append(visit)
-        self._bytes_waiting += _size(visit)
+        self._bytes_waiting += visit.size or 0
 
     # --- commits ------------------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class Engine:
         """Start a commit. Only writing awaits, so the frontier is not read in between."""
         size = self._batch_size()
         visits, self._settled = self._settled[:size], self._settled[size:]
-        self._bytes_waiting -= sum(map(_size, visits))
+        self._bytes_waiting -= sum(visit.size or 0 for visit in visits)
         self._oldest = time.monotonic()
         batch = self._committer.assemble(visits)
         # discovered URLs may be fetched at once: their commit can only come after this one
@@ -304,7 +304,7 @@ class Engine:
         links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
             links += len(visit.links or ()) if isinstance(visit, Settlement) else 0
-            size_of_pages += _size(visit)
+            size_of_pages += visit.size or 0
             if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size
         return BATCH_SIZE
@@ -395,7 +395,3 @@ class Engine:
         if self._options.max_time is not None:
             pauses.append(self._started + self._options.max_time - monotonic)
         return max(SHORTEST_PAUSE, min(pauses))
-
-
-def _size(visit: Settlement | Postponed) -> int:
-    return visit.size or 0 if isinstance(visit, Settlement) else 0
