@@ -103,6 +103,7 @@ class Engine:
         self._started = time.monotonic() - state.seconds
 
     async def run(self) -> Outcome:
+        """Crawl until the frontier is empty, a limit is reached, or a stop is asked for."""
         stopping = asyncio.ensure_future(self._context.stopping.wait())
         stopping.add_done_callback(lambda _: self._changed.set())
         self._visitor.sender.budgets.on_slot = self._paced
@@ -247,7 +248,7 @@ class Engine:
         if not self._settled:
             self._oldest = time.monotonic()
         self._settled.append(visit)
-        self._bytes_waiting += _size(visit)
+        self._bytes_waiting += visit.size or 0
 
     # --- commits ------------------------------------------------------------------------------
 
@@ -294,7 +295,7 @@ class Engine:
         """Start a commit. Only writing awaits, so the frontier is not read in between."""
         size = self._batch_size()
         visits, self._settled = self._settled[:size], self._settled[size:]
-        self._bytes_waiting -= sum(map(_size, visits))
+        self._bytes_waiting -= sum(visit.size or 0 for visit in visits)
         self._oldest = time.monotonic()
         batch = self._committer.assemble(visits)
         # discovered URLs may be fetched at once: their commit can only come after this one
@@ -308,7 +309,7 @@ class Engine:
         links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
             links += len(visit.links or ()) if isinstance(visit, Settlement) else 0
-            size_of_pages += _size(visit)
+            size_of_pages += visit.size or 0
             if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size
         return BATCH_SIZE
@@ -401,7 +402,3 @@ class Engine:
         if self._options.max_time is not None:
             pauses.append(self._started + self._options.max_time - monotonic)
         return max(SHORTEST_PAUSE, min(pauses))
-
-
-def _size(visit: Settlement | Postponed) -> int:
-    return visit.size or 0 if isinstance(visit, Settlement) else 0
