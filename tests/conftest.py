@@ -28,6 +28,7 @@ from forager.settings import Settings
 from forager.settings.crawling import MarkdownMode
 from servers.shop import Shop
 from support.databases import Databases, administration, with_database
+from support.kept_sandboxes import KeptSandboxes
 from support.memory import memory_folder, remove_memory_folder
 
 # Without compiled modules, each process that a test starts would compile all of Forager, and each
@@ -210,6 +211,31 @@ def shop() -> Iterator[Shop]:
     """A shop on loopback."""
     with Shop().open() as shop:
         yield shop
+
+
+@pytest.fixture(scope="session")
+def shared_sandboxes() -> Iterator[KeptSandboxes]:
+    kept = KeptSandboxes()
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def kept_sandboxes(
+    request: pytest.FixtureRequest, shared_sandboxes: KeptSandboxes
+) -> Iterator[None]:
+    """Tests share the processes that read pages, unless they are about those."""
+    if "own_sandboxes" in request.fixturenames:
+        yield
+        return
+    with shared_sandboxes.used():
+        yield
+
+
+@pytest.fixture
+def own_sandboxes(shared_sandboxes: KeptSandboxes) -> None:
+    """This test starts and ends its own processes, and there are no others."""
+    shared_sandboxes.close()
 
 
 @pytest.fixture(scope="module")
