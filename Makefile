@@ -148,7 +148,7 @@ chaos: $(READY) ## Inject faults and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 	@PYTHONPATH=tests $(BIN)/python -m market $(if $(SEED),--seed $(SEED))
 
-quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folders of pages)
+quality: $(READY) ## Score extraction on real pages, and count losses by generator (CORPORA=folder, SITES=folders of pages)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)
 
 quality-search: $(READY) ## Score search on real documentation (CORPORA=folder; crawls Debian packages once)

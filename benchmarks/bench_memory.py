@@ -17,12 +17,12 @@ import psutil
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.crawl import job  # the modules of a runner count as well
-from forager.crawl.content_filter import ContentFilter
 from forager.crawl.frontier.discovery import NOFOLLOW, Discovery
 from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.frontier.window import CAPACITY
 from forager.crawl.ledger import Ledger
+from forager.crawl.visit.content_filter import ContentFilter
 from forager.extract.urls import NormalizedUrl
 
 # one in this many URLs was rejected as nofollow

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.crawls import Crawl, crawl_with_forager, crawl_with_peer, install_peers
 from benchmarks.machine import describe_machine
+from benchmarks.render_gains import report_useless
 from benchmarks.render_memory import report_memory
 from benchmarks.render_sites import (
     DocsSite,
@@ -59,6 +60,7 @@ def main() -> None:
         for build in (vue_site, docsify_site)[: options.sites]:
             _compare(build(folder / build.__name__), folder, report)
         _static(folder, report, options.rounds)
+        report_useless(report, folder / "useless")
     if options.leak_pages:
         report_memory(report, options.leak_pages)
     report.text(

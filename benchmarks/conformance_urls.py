@@ -56,12 +56,12 @@ def miss(case: Case) -> str | None:
 def _normalisation_miss(case: Case) -> str | None:
     url = normalize(case["input"], case["base"])
     if case.get("failure"):
-        return None if url is Refusal.INVALID else f"normalised {url!r}, expected a refusal"
+        return None if url is Refusal.INVALID else f"normalized {url!r}, expected a refusal"
     if case["protocol"] not in ("http:", "https:"):
-        return None if url is Refusal.SCHEME else f"normalised {url!r}, expected another scheme"
+        return None if url is Refusal.SCHEME else f"normalized {url!r}, expected another scheme"
     if isinstance(url, Refusal) or host_of(url) != case["host"]:
-        return f"normalised {url!r}, expected the host {case['host']!r}"
-    return None if normalize(url) == url else f"normalised {url!r} is not stable"
+        return f"normalized {url!r}, expected the host {case['host']!r}"
+    return None if normalize(url) == url else f"normalized {url!r} is not stable"
 
 
 if __name__ == "__main__":

@@ -52,6 +52,10 @@ STATE = """
            (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database())
       FROM crawl_jobs
 """
+LAST_COMPLETED = """
+    SELECT extract(epoch FROM clock_timestamp() - max(completed_at))::float8
+      FROM crawl_jobs
+"""
 # by the delay of crawls: seconds from the first start to the last end
 TIMES = """
     SELECT (payload ->> 'delay')::float8,
@@ -201,6 +205,7 @@ class Fleet:
                     raise SystemExit(f"the worker ended with code {worker.returncode}")
                 run.worker_cpu = tree_cpu(worker.pid)
                 if not run.unfinished:
+                    run.seconds -= _seconds_since_last(connection)
                     break
                 statements.look(seconds)
                 if seconds - measured >= MEMORY_EVERY:
@@ -209,6 +214,12 @@ class Fleet:
             run.statements = statements.end()
             run.by_delay = dict(connection.execute(TIMES).fetchall())
         return run
+
+
+def _seconds_since_last(connection: psycopg.Connection) -> float:
+    row = connection.execute(LAST_COMPLETED).fetchone()
+    assert row is not None
+    return float(row[0])
 
 
 def _with_database(url: str, name: str) -> str:

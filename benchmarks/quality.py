@@ -2,7 +2,8 @@
 
 CORPORA is a folder with `docs/` (pages with their main content) and `products/` (pages with the
 fields of their products). The reports are printed and saved in `benchmarks/results/`, with a list
-of all errors. Each SITE is a folder of HTML pages that is audited as a whole.
+of all errors. Each SITE is a folder of HTML pages that is audited as a whole. Losses by generator
+are counted on the pages of about 30 Debian packages, which are downloaded once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.quality_docs import report_docs
+from benchmarks.quality_packages import report_packages
 from benchmarks.quality_products import report_products
 
 
@@ -20,6 +22,7 @@ def main() -> int:
         return 2
     corpora = Path(sys.argv[1])
     print(report_docs(corpora / "docs", list(map(Path, sys.argv[2:]))))
+    print(report_packages(corpora=corpora))
     print(report_products(corpora / "products"))
     return 0
 

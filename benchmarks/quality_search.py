@@ -26,9 +26,11 @@ from benchmarks.search_sites import (
     BLIND,
     BLIND_AGAIN,
     DEVELOPMENT,
+    FINAL,
     FRESH,
     FURTHER,
     HELD_OUT,
+    LAST,
     LATER,
     PUBLIC,
     UNSEEN,
@@ -53,6 +55,7 @@ OWN_QUERIES = [
         "blind_queries.json",
         "fresh_queries.json",
         "later_queries.json",
+        "last_queries.json",
     )
 ]
 DEPTH = 10
@@ -101,6 +104,8 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Other generators, blind": BLIND_AGAIN,
     "Fresh": FRESH,
     "Later": LATER,
+    "Last": LAST,
+    "Final": FINAL,
     "Like the public evaluation": PUBLIC,
 }
 

@@ -146,5 +146,5 @@ _SWITCHES: dict[Switch, dict[str, Patch]] = {
     Switch.NO_OUTBOX: {"forager.events.store": _events_alone},
     Switch.DOUBLE_COUNT: {"forager.crawl.store.state": _count_twice},
     Switch.NO_BUDGET: {"forager.fetch.budgets.accounts": _no_limits},
-    Switch.FETCH_TWICE: {"forager.crawl.visitor": _fetch_twice},
+    Switch.FETCH_TWICE: {"forager.crawl.visit.visitor": _fetch_twice},
 }

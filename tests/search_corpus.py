@@ -33,9 +33,10 @@ class Page:
 
     def document(self) -> IndexedDocument:
         title = self.title or self.sections[0][0]
+        # text before the first heading has the title as heading
         sections = [
-            Section(heading, 1, f"{self.anchor}-{position}", content, position, None)
-            for position, (heading, content) in enumerate(self.sections)
+            Section(heading or title, int(heading != ""), f"{self.anchor}-{n}", content, n, None)
+            for n, (heading, content) in enumerate(self.sections)
         ]
         digest = sha256(repr((title, self.sections)).encode()).digest()
         names = section_names(title, sections)

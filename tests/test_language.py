@@ -140,8 +140,6 @@ RIDDLES = re.compile(
     r"(?:^|_)(?:rests|resting|rested|nap|trouble|patience|lessons?|guardian|perhaps|door|adopt|meet"
     r"|judged?|keeper|wish|adopted)(?:_|$)|normalis|unauthoris|recognis|colour|behaviour|catalogue"
 )
-# a field of the API, which keeps its name
-KEPT_NAMES = {"normalised"}
 WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -158,7 +156,7 @@ def _identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _is_riddle(name: str) -> bool:
-    return name not in KEPT_NAMES and bool(RIDDLES.search(WORD_START.sub("_", name).lower()))
+    return bool(RIDDLES.search(WORD_START.sub("_", name).lower()))
 
 
 def test_identifiers_use_terms_of_the_field() -> None:

@@ -106,6 +106,18 @@ def test_sources_are_declared_from_a_list(site: str, tmp_path: Path) -> None:
             store.apply([{**declared[0], "schedule": "sometimes"}])
 
 
+def test_versions_are_compared(site: str) -> None:
+    with forager.open() as store:
+        for version, pages in (("1", 3), ("2", 4)):
+            store.crawl(
+                site, source=f"demo@{version}", max_pages=pages, delay=0, allow_private=True
+            )
+        diff = store.diff("demo@2", against="1")
+        assert (diff.against, len(diff.added), diff.changed) == ("demo@1", 1, [])
+        [added] = diff.added
+        assert store.diff("demo@2", against="demo@1", page=added.url).added == [added]
+
+
 def test_mistakes_are_explained() -> None:
     with forager.open() as store:
         with pytest.raises(InvalidInput, match="max_pages"):

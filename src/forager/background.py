@@ -12,7 +12,7 @@ from forager.archive.deletion import clean_up_archive
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.clean_up import clean_up_crawls
 from forager.crawl.events import JobReporter
-from forager.crawl.minutes import sampling_service as crawl_sampling
+from forager.crawl.reports.minutes import sampling_service as crawl_sampling
 from forager.db.database import Database
 from forager.db.retention import delete_rows
 from forager.dispatch.services import dispatch_services

@@ -30,6 +30,8 @@ MAX_EXAMPLES = 1000
 
 
 class Level(StrEnum):
+    """How serious a finding is; `fail` also fails the command."""
+
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
@@ -100,6 +102,7 @@ def warn(
 
 
 def fail(message: str, next_step: str | None = None, *, found: Sequence[Any] = ()) -> Finding:
+    """A problem that keeps a promise from being kept; see `warn`."""
     return warn(message, next_step, found=found, level=Level.FAIL)
 
 
@@ -126,6 +129,7 @@ class Check(Generic[Given]):
         self.examine = examine
 
     def finding(self, result: Result) -> Finding:
+        """The finding of a result: a text means that all is well."""
         if isinstance(result, str):
             result = Finding(level=Level.OK, message=result)
         impact = None if result.level is Level.OK else result.impact or self.impact
@@ -191,6 +195,7 @@ class Examination:
 
 
 async def run_checks(checks: Iterable[Check[...]], *given: Any) -> Report:
+    """Run checks with what their topic is called with, and report their findings."""
     examination = Examination()
     await examination.run(checks, *given)
     return examination.report()

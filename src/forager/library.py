@@ -7,7 +7,6 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
@@ -18,32 +17,22 @@ import structlog
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.crawl.foreground import Foreground
 from forager.crawl.options import crawl_options
-from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.reports.report import CrawlReport, crawl_report
 from forager.crawl.service import request_crawl
-from forager.db.cursor import Page
 from forager.db.database import Database, open_database
 from forager.documents import sources
 from forager.documents.diff import Diff, diff_generations
 from forager.documents.reader import as_markdown, read_page, requested_sections
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search.embedding import embedder_of
-from forager.events.event import EventRow
-from forager.events.service import list_events
 from forager.index.engine import SearchEngine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
+from forager.library_products import ProductCalls
 from forager.library_sources import SourceCalls
 from forager.logs import configure_logs
 from forager.operations.operation import Context
-from forager.products.alerts.rules import NewAlert, add_alert, delete_alert, list_alerts
-from forager.products.filters import Filters, PriceDirection, PriceMeasure
-from forager.products.offers import ShopOffer, compare_offers
-from forager.products.price_history import PriceEntry, PriceMove, largest_changes, price_history
-from forager.products.product import AlertRule, ListedProduct
-from forager.products.service import list_products
 from forager.settings import Origin, Settings, load_settings, origins
-from forager.tasks.service import Tasks
-from forager.tasks.tracking import Tracked
 
 __all__ = ["AsyncForager", "CrawlSettings", "Forager", "open", "open_async"]
 
@@ -92,19 +81,7 @@ class CrawlSettings(TypedDict, total=False):
     ignore_robots: bool
 
 
-class TrackSettings(TypedDict, total=False):
-    """How to track; each is an option of `forager products track`."""
-
-    every: timedelta
-    priority: int
-    popularity: float
-    at: datetime
-    max_retries: int
-    render: str
-    allow_private: bool
-
-
-class AsyncForager(SourceCalls):
+class AsyncForager(SourceCalls, ProductCalls):
     """The store, for programs that run an event loop; made by `open_async`."""
 
     def __init__(
@@ -117,7 +94,10 @@ class AsyncForager(SourceCalls):
     async def run(self, operation: str, /, **inputs: Any) -> Any:
         """Run an operation by the name of its command, such as `webhooks list`.
 
-        The inputs are those of the API; the answer is a model with the fields of its JSON.
+        The inputs are those of the API; the answer is a model with the fields of its JSON. Raises
+        InvalidInput for an unknown operation, and for inputs that are not valid.
+
+            store.run("sources schedule", source_id="flask", every="1d")
         """
         from forager.registry import find_operation  # all features, which take time to import
 
@@ -131,7 +111,8 @@ class AsyncForager(SourceCalls):
     ) -> CrawlReport:
         """Ask for a crawl and return at once; a worker runs it, or `wait` does.
 
-        A source that is being crawled already answers with that crawl.
+        A source that is being crawled already answers with that crawl. Raises InvalidInput for
+        options or URLs that are not valid.
         """
         asked = await request_crawl(
             self._queue,
@@ -145,25 +126,41 @@ class AsyncForager(SourceCalls):
     async def crawl(
         self, *urls: str, source: str | None = None, priority: int = 0, **how: Unpack[CrawlSettings]
     ) -> CrawlReport:
-        """Crawl, and return when it has ended; the report says how."""
+        """Crawl, and return when it has ended; the report says how.
+
+        Pages that fail do not raise an error: the ledger of the report counts each URL once.
+
+            report = store.crawl("https://docs.example.org/", max_pages=100, include=["/guide/*"])
+            print(report.ledger.pages, report.is_held_back)
+        """
         started = await self.start_crawl(*urls, source=source, priority=priority, **how)
         return await self.wait(started.job.id)
 
     async def refresh(self, source: str) -> CrawlReport:
-        """Ask for a source to be crawled again as it was last; returns at once."""
+        """Ask for a source to be crawled again as it was last; returns at once.
+
+        Pages that have not changed are not transferred again, if the site supports conditional
+        requests. Raises NotFound for an unknown source.
+        """
         asked = await sources.refresh(self._database, self._queue, source)
         return await self.report(asked.job.id)
 
     async def wait(self, job_id: UUID) -> CrawlReport:
-        """Run a crawl here unless a worker has it, until it has ended or is paused."""
+        """Run a crawl here unless a worker has it, until it has ended or is paused.
+
+        Another call, or another process, can pause it; `wait` returns its report then as well.
+        """
         return await Foreground(self._database, self._settings, job_id).run()
 
     async def report(self, job_id: UUID) -> CrawlReport:
-        """How far a crawl is."""
+        """How far a crawl is, by its last commit; raises NotFound for an unknown job."""
         return await crawl_report(self._database, self._queue, job_id)
 
     async def explain(self, url: str, job_id: UUID | None = None) -> Explanation:
-        """The outcome of a URL and why; in one crawl, or in the latest that knows it."""
+        """The outcome of a URL and why; in one crawl, or in the latest that knows it.
+
+        A URL that no crawl knows has the verdict `never seen`, and the rules that apply to it.
+        """
         return await explain(self._database, self._queue, url, job_id=job_id)
 
     # --- what was crawled --------------------------------------------------------------------
@@ -180,7 +177,14 @@ class AsyncForager(SourceCalls):
         limit: int = 10,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Published pages by their best sections; `next_cursor` continues after a page of them."""
+        """Published pages by their best sections; `next_cursor` continues after a page of them.
+
+        `source` is a name with or without its version, `version` a range such as `>=3.10,<3.13`,
+        and `path` the beginning of paths.
+
+            for hit in store.search("crawl delay", source="flask", limit=3).items:
+                print(hit.url, hit.heading)
+        """
         request = SearchRequest(
             query=query,
             source=source,
@@ -196,72 +200,43 @@ class AsyncForager(SourceCalls):
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
         """The markdown of a published page, or of one section by its anchor, heading or name.
 
-        A URL with an anchor, as search hits have, reads the section with that anchor.
+        A URL with an anchor, as search hits have, reads the section with that anchor. Raises
+        NotFound for a page that is not published, and for a section that it does not have.
         """
         page = await read_page(self._database, url, source_id=source)
         return as_markdown(requested_sections(page, url, section))
 
     async def diff(
-        self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False
-    ) -> Diff:
-        """What generation `new` (default: the published one) has otherwise than `old`."""
-        name = await self._only_version(source)
-        return await diff_generations(self._database, name, old, new, with_sections=sections)
-
-    # --- products ----------------------------------------------------------------------------
-
-    async def track(self, *urls: str, **terms: Unpack[TrackSettings]) -> Tracked:
-        """Keep product pages fresh; a running `forager up` or worker visits them."""
-        return await Tasks(self._database, self._settings).track(urls, **terms)
-
-    async def products(
-        self, filters: Filters | None = None, *, cursor: str | None = None, limit: int = 20
-    ) -> Page[ListedProduct]:
-        """Products, newest first, a page at a time."""
-        return await list_products(self._database, filters, cursor=cursor, limit=limit)
-
-    async def history(
-        self, product: str, *, variant: str | None = None, limit: int = 100
-    ) -> list[PriceEntry]:
-        """Changes of price and availability of a product, by its ID or URL; newest first."""
-        page = await price_history(self._database, product, variant=variant, limit=limit)
-        return page.items
-
-    async def offers(self, which: str) -> list[ShopOffer]:
-        """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
-        return await compare_offers(self._database, which)
-
-    async def changes(
         self,
-        since: datetime,
-        filters: Filters | None = None,
+        source: str,
+        old: int | None = None,
+        new: int | None = None,
         *,
-        direction: PriceDirection | None = None,
-        by: PriceMeasure = PriceMeasure.PERCENT,
-        limit: int = 20,
-    ) -> list[PriceMove]:
-        """The largest price changes, compared with the price at a time."""
-        return await largest_changes(
-            self._database, since, filters, direction=direction, by=by, limit=limit
+        against: str | None = None,
+        page: str | None = None,
+        section: str | None = None,
+        sections: bool = False,
+    ) -> Diff:
+        """What generation `new` (default: the published one) has otherwise than `old`.
+
+        `against` is another source or version, to which `old` belongs. A page, by its URL or path,
+        or a section of it is compared alone:
+
+            store.diff("python@3.13", against="3.12", page="/3.13/library/json.html")
+        """
+        named = await sources.get_source(self._database, source)
+        if against is not None:
+            against = (await sources.get_other_source(self._database, named, against)).id
+        return await diff_generations(
+            self._database,
+            named.id,
+            old,
+            new,
+            against=against,
+            page=page,
+            section=section,
+            with_sections=sections,
         )
-
-    async def events(
-        self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
-    ) -> list[EventRow]:
-        """What happened to products and domains, newest first."""
-        return (await list_events(self._database, kind=kind, since=since, limit=limit)).items
-
-    async def add_alert(self, rule: NewAlert) -> AlertRule:
-        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
-        return await add_alert(self._database, rule)
-
-    async def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:
-        """Alert rules by ID, a page at a time."""
-        return await list_alerts(self._database, cursor=cursor, limit=limit)
-
-    async def delete_alert(self, rule_id: int) -> AlertRule:
-        """Delete an alert rule."""
-        return await delete_alert(self._database, rule_id)
 
 
 def _blocking(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from forager.access.operations import keys
 from forager.analytics.operations import analytics
+from forager.crawl.operations.crawls import jobs
 from forager.crawl.operations.explain import reading
 from forager.crawl.operations.hosts import domains
-from forager.crawl.operations.job_urls import jobs
 from forager.crawl.operations.sources import sources
 from forager.errors import InvalidInput
 from forager.events.operations import event_log

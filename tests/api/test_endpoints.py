@@ -178,6 +178,19 @@ async def test_what_is_held_back_says_so(api: Api, crawls: Crawls) -> None:
     assert (refused.status, note in refused.json["detail"]) == (409, True)
 
 
+async def test_versions_are_compared(api: Api, crawls: Crawls) -> None:
+    for version, text in (("1", "one"), ("2", "two")):
+        crawls.source = f"tool@{version}"
+        await crawls.crawl({"a": "same", "b": text})
+    diff = (await api.get("/api/v1/sources/tool@2/diff?against=1&page=/b&section=details")).json
+    assert (diff["source"], diff["against"]) == ("tool@2", "tool@1")
+    [changed] = diff["changed"]
+    assert [section["heading"] for section in changed["sections"]] == ["Details"]
+    missing = await api.get("/api/v1/sources/tool@2/diff?against=3")
+    assert missing.status == 404
+    assert missing.json["fix"] == "Versions: 1, 2"
+
+
 async def test_sources_from_the_first_crawl_to_the_last(
     api: Api, crawls: Crawls, queue: Queue
 ) -> None:

@@ -17,7 +17,7 @@ from api.client import Api
 from built_site import Crawls
 from forager.api import streams
 from forager.api.server import serve
-from forager.crawl.report import crawl_reports
+from forager.crawl.reports.report import crawl_reports
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings

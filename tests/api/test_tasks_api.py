@@ -131,7 +131,7 @@ async def test_lists(api: Api, database: Database) -> None:
         ("?status=failed", [failed]),
         ("?domain=www.other.example", [later]),
         ("?due=true", list(reversed(ids))),
-        ("?held=true", [later]),
+        ("?on_hold=true", [later]),
         ("?failing=true", [missed, failed]),
         ("?url=*/6", [failed]),
     ):
@@ -200,11 +200,11 @@ async def test_many_tasks_are_steered(api: Api, database: Database) -> None:
     ids = [await make_task(database, domain, n + 1) for n in range(4)]
     running = await make_task(database, domain, 9, status="crawling")
     assert (await api.post("/api/v1/tasks/pause", {"all": True})).json["all_hold"] == "paused"
-    held = (await api.get("/api/v1/tasks?held=true")).json["items"]
+    held = (await api.get("/api/v1/tasks?on_hold=true")).json["items"]
     assert {each["id"] for each in held} == {*ids, running}
     assert {each["held_by"] for each in held} == {"all tasks are paused"}
     assert (held[0]["hold"], held[0]["domain_hold"], held[0]["all_hold"]) == (None, None, "paused")
-    assert (await api.get("/api/v1/tasks?held=false")).json["items"] == []
+    assert (await api.get("/api/v1/tasks?on_hold=false")).json["items"] == []
     assert (await api.post("/api/v1/tasks/resume", {"all": True})).json["all_hold"] is None
     stopped = (await api.post("/api/v1/tasks/stop", {"domain": "shop.example"})).json
     assert (stopped["held_domains"], stopped["withdrawn"]) == (1, 1)
@@ -214,7 +214,7 @@ async def test_many_tasks_are_steered(api: Api, database: Database) -> None:
     some = (await api.post("/api/v1/tasks/pause", {"ids": ids[:2]})).json
     assert (some["changed"], some["held_tasks"]) == (2, 2)
     recrawled = (await api.post("/api/v1/tasks/recrawl", {"status": ["pending"]})).json
-    assert recrawled == {"found": 5, "due": 5, "held": 2, "under_way": 0, "not_found": []}
+    assert recrawled == {"found": 5, "due": 5, "on_hold": 2, "under_way": 0, "not_found": []}
     changed = await api.send("PATCH", "/api/v1/tasks", {"url": "*shop.example*", "every": "3h"})
     assert changed.json == {"changed": 5, "not_found": []}
     beside = {"ids": [ids[0], 998, 999]}

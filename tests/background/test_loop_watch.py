@@ -141,10 +141,8 @@ def test_a_signal_ends_a_process_whose_loop_is_blocked(block: str, number: signa
 @pytest.mark.parametrize("block", [SLEEP, C_CALL])
 @pytest.mark.parametrize("place", ["stop", "after"])
 def test_a_process_that_blocks_after_it_took_the_signal_ends(block: str, place: str) -> None:
-    blocked = {"stop": "pass", "after": "pass", place: block}
-    code, errors = end_of_service(
-        stop=blocked["stop"], after=blocked["after"], number=signal.SIGTERM
-    )
+    stop, after = (block, "pass") if place == "stop" else ("pass", block)
+    code, errors = end_of_service(stop=stop, after=after, number=signal.SIGTERM)
     assert code == -signal.SIGKILL
     assert f"did not stop within {SHORT_GRACE} s" in errors
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forager.cli.main import run
-from forager.crawl.activity import ActivityReport
+from forager.crawl.reports.activity import ActivityReport
 from forager.crawl.store.state import start_over, update_activity
 from forager.db.database import open_database
 from forager.db.ids import new_id

@@ -142,6 +142,23 @@ def test_differences(site: Site) -> None:
     assert "    -before\n    +after\n" in with_sections
 
 
+def test_differences_of_two_versions(site: Site) -> None:
+    replace(site, source="tool@1").crawl(OLD)
+    replace(site, source="tool@2").crawl(NEW)
+    shown = forager("sources", "diff", "tool@2", "--against", "1")
+    assert shown.out.splitlines() == [
+        f"R {BASE}old -> {BASE}new", f"A {BASE}come", f"D {BASE}gone", f"C {BASE}edit"
+    ]  # fmt: skip
+    assert "tool@1 (generation 1) to tool@2 (1): 1 added" in shown.err
+    page = ("sources", "diff", "tool@2", "--against", "tool@1", "--page", "/edit")
+    assert "    -before\n    +after\n" in forager(*page, "--section", "Details").out
+    [changed] = forager(*page, "--section", "details", "--json").json["changed"]
+    assert [section["heading"] for section in changed["sections"]] == ["Details"]
+    missing = forager("sources", "diff", "tool@2", "--against", "3")
+    assert "there is no source tool@3" in missing.err
+    assert "Versions: 1, 2" in missing.err
+
+
 def test_a_schedule_is_set_shown_and_ended(site: Site) -> None:
     site.crawl(OLD)
     assert "either `every` or `cron`" in forager("sources", "schedule", SOURCE).err

@@ -37,7 +37,7 @@ def test_the_life_of_a_task(database_url: str) -> None:
         "Paused: tasks in progress are finished; due times, retries, products and prices are kept."
         " 1 task returned to the schedule. 1 task on hold.\n"
     )
-    assert "paused" in forager("tasks", "list", "--held").out
+    assert "paused" in forager("tasks", "list", "--on-hold").out
     recrawled = forager("tasks", "recrawl", number)
     assert recrawled.out == "tasks due now: 1, on hold: 1, in progress: 0\n"
     assert forager("tasks", "resume", number).out == "Resumed. No tasks are on hold.\n"
@@ -85,13 +85,13 @@ def test_lists_say_what_is_held() -> None:
     forager("tasks", "pause", "--domain", "shop.example")
     listed = forager("tasks", "list")
     assert listed.out.count("its domain is paused") == 2
-    assert len(forager("tasks", "list", "--not-held", "--json").json["items"]) == 1
+    assert len(forager("tasks", "list", "--not-on-hold", "--json").json["items"]) == 1
     assert "`forager tasks resume --domain shop.example`" in listed.err
     forager("tasks", "stop", "--all")
     listed = forager("tasks", "list")
     assert listed.out.count("all tasks are stopped") == 3
     assert "All tasks are stopped: `forager tasks resume --all`" in listed.err
-    assert len(forager("tasks", "list", "--held", "--json").json["items"]) == 3
+    assert len(forager("tasks", "list", "--on-hold", "--json").json["items"]) == 3
     first = forager("tasks", "list", "--json").json["items"][0]
     assert (first["all_hold"], first["held_by"]) == ("stopped", "all tasks are stopped")
     assert "all tasks are stopped" in forager("tasks", "show", str(first["id"])).out
@@ -115,7 +115,7 @@ def test_a_host_means_those_below_it() -> None:
     listed = forager("tasks", "list", "--domain", "shop.example", "--json").json["items"]
     assert {task["domain"] for task in listed} == {"www.shop.example", "m.shop.example"}
     assert forager("tasks", "pause", "--domain", "shop.example", "--json").json["changed"] == 2
-    assert len(forager("tasks", "list", "--held", "--json").json["items"]) == 2
+    assert len(forager("tasks", "list", "--on-hold", "--json").json["items"]) == 2
     assert forager("tasks", "list", "--domain", "example").code == 0
     assert forager("tasks", "list", "--domain", "shop.test").code == 2
 

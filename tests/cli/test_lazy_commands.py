@@ -88,12 +88,14 @@ def test_a_command_does_not_import_the_others() -> None:
         ("search crawl", False),
         ("--config=other.toml crawl https://example.org/", False),
         ("--home", False),
+        ("worker", True),
+        ("worker --no-jobs", False),
     ],
 )
-def test_a_runner_is_started_early_only_for_a_crawl_in_the_foreground(
+def test_a_runner_is_started_early_only_for_crawls_of_the_same_command(
     line: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(__main__, "start_runner", lambda: "a runner")
+    monkeypatch.setattr(__main__, "start_runner", lambda **_: "a runner")
     assert (__main__.spare_runner(line.split()) is not None) is expected
 
 
@@ -109,6 +111,19 @@ def test_a_worker_does_not_import_the_api_server() -> None:
         "import sys\n"
         "import forager.background, forager.cli.system.up, forager.jobs.supervisor\n"
         "print([name for name in ('fastapi', 'uvicorn', 'mcp') if name in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert answer.stdout == "[]\n"
+
+
+def test_a_worker_starts_jobs_before_it_imports_what_fetches() -> None:
+    script = (
+        "import sys\n"
+        "import forager.cli.system.worker, forager.db.database, forager.render.finding\n"
+        "import forager.jobs.supervisor, forager.tasks.workers.supervisor\n"
+        "print([name for name in ('aiohttp', 'forager.background') if name in sys.modules])"
     )
     answer = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60

@@ -20,7 +20,7 @@ import pytest
 
 from forager.cli.crawls.crawl_progress import ProgressDisplay, redirected_stderr
 from forager.crawl.ledger import Ledger
-from forager.crawl.report import CrawlReport
+from forager.crawl.reports.report import CrawlReport
 from forager.crawl.settlement import Outcome
 from forager.demo.server import demo_site
 from forager.jobs.job import Job

@@ -106,6 +106,14 @@ def test_the_files_of_the_how_to_are_valid(tmp_path: Path) -> None:
             "a: schedual: unknown; did you mean schedule?",
         ),
         ("sources:\n- &a {name: a, url: https://a.example/}\n- *a", "declared twice"),
+        (
+            "sources:\n- {name: a, url: https://a.example/}\nother: 1",
+            "other: unknown; expected: sources",
+        ),
+        (
+            "sources:\n- {name: a, url: https://a.example/, schedule: 2 weeks}",
+            "a: schedule: '2 weeks' is not a cron expression\nhint: An interval such as",
+        ),
         ("sources: !!python/object/apply:os.getcwd", "sources"),
         ("[" * 5000, "sources.yaml"),
         ("", "sources.yaml"),

@@ -10,7 +10,8 @@ import pytest
 import uvloop
 
 from crawl.crawling import Crawls, check_every_commit
-from forager.crawl import engine, gate
+from forager.crawl import engine
+from forager.crawl.visit import gate
 from forager.db.database import Database
 from forager.fetch.client import ClientOptions
 from forager.fetch.response import ResponseLimits

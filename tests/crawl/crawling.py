@@ -12,7 +12,7 @@ import zstandard
 
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.options import crawl_options
-from forager.crawl.report import crawl_report
+from forager.crawl.reports.report import crawl_report
 from forager.crawl.service import CRAWL, request_crawl
 from forager.db.database import Database
 from forager.db.ids import new_id

@@ -9,9 +9,9 @@ import pytest
 from structlog.contextvars import bound_contextvars
 
 from crawl.crawling import Crawls
-from forager.crawl.activity import Activity
 from forager.crawl.ledger import CrawlState, Ledger
-from forager.crawl.report import CrawlReport, CrawlWait, crawl_report, wait_from
+from forager.crawl.reports.activity import Activity
+from forager.crawl.reports.report import CrawlReport, CrawlWait, crawl_report, wait_from
 from forager.crawl.settlement import Outcome
 from forager.jobs.kinds import Stopped
 from forager.jobs.lifecycle import Status

@@ -12,8 +12,8 @@ from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.options import crawl_options
-from forager.crawl.outcomes import OutcomeRules
 from forager.crawl.settlement import Outcome, Postponed, Settlement
+from forager.crawl.visit.outcomes import OutcomeRules
 from forager.errors import ErrorKind, Retry, SlowDown
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalizedUrl

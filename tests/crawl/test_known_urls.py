@@ -9,15 +9,17 @@ from uuid import UUID
 import pytest
 
 from crawl.crawling import Crawls, check_every_commit
+from crawl.refreshing import HANGING
 from crawl.test_lost_state import paused_halfway
 from forager.crawl.frontier import known
 from forager.crawl.store import visited
 from forager.db.database import Connection
 from forager.jobs.lifecycle import Status
-from servers.site import Site, html
+from forager.processes.control import StopCause
+from servers.site import Site, html, text
 from support.waiting import eventually
 
-HELD_BACK = pytest.mark.parametrize("held_back", ["select_known_visited", "select_pending_keys"])
+HELD_BACK = pytest.mark.parametrize("held_back", ["select_known_visited", "select_known_frontier"])
 
 
 @HELD_BACK
@@ -43,14 +45,50 @@ async def test_pages_are_fetched_while_known_urls_are_loaded(
     monkeypatch.setattr(visited, held_back, select_later)
     await crawls.queue.resume(job_id)
     running = asyncio.create_task(crawls.go_on(job_id))
-    wanted = set(left) if held_back == "select_pending_keys" else {*left, "/new"}
-    await eventually(lambda: wanted <= {request.target for request in site.log})
+    await eventually(lambda: {*left, "/new"} <= {request.target for request in site.log})
     go_on.set()
     crawled = await running
     assert crawled.job.status is Status.COMPLETED
     assert {url.removeprefix(site.url) for url in crawled.visited} == set(site.pages)
     fetched = [request.target for request in site.log if request.target in site.pages]
     assert sorted(fetched) == sorted([*left, "/new"])
+
+
+async def test_a_sitemap_is_read_while_known_urls_are_loaded(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_every_commit(monkeypatch, crawls.database)
+    listed = [f"/p{number}" for number in range(6)]
+    maps = [f"Sitemap: {site.url}/map{number}.xml" for number in range(2)]
+    urls = "".join(f"<url><loc>{site.url}{path}</loc></url>" for path in listed)
+    both = text(f"<urlset>{urls}</urlset>")
+    site.pages |= {"/robots.txt": text("\n".join(maps)), "/map0.xml": both}
+    site.pages |= {"/map1.xml": HANGING} | {path: html(f"Text of {path}") for path in listed}
+    job_id = await crawls.ask(f"{site.url}/", strategy="sitemap")
+    running = asyncio.create_task(crawls.go_on(job_id))
+    await eventually(lambda: site.hanging > 0)
+    await crawls.queue.pause(job_id)
+    assert crawls.context is not None
+    crawls.context.ask_to_stop(StopCause.PAUSE)
+    await running
+    site.release()
+    site.pages["/map1.xml"] = both
+    loads = asyncio.Event()
+    select = visited.select_known_frontier
+
+    async def select_later(connection: Connection, job_id: UUID, **place: Any) -> object:
+        await loads.wait()
+        return await select(connection, job_id, **place)
+
+    monkeypatch.setattr(known, "FEW", 0)
+    monkeypatch.setattr(visited, "select_known_frontier", select_later)
+    await crawls.queue.resume(job_id)
+    running = asyncio.create_task(crawls.go_on(job_id))
+    await eventually(lambda: set(listed) <= site.hits.keys())
+    loads.set()
+    crawled = await running
+    assert crawled.pages(site.url) == set(listed)
+    assert {path: site.hits[path] for path in listed} == dict.fromkeys(listed, 1)
 
 
 async def test_a_crawl_whose_urls_cannot_be_loaded_says_why(
@@ -62,7 +100,7 @@ async def test_a_crawl_whose_urls_cannot_be_loaded_says_why(
         raise RuntimeError("the frontier cannot be read")
 
     monkeypatch.setattr(known, "FEW", 0)
-    monkeypatch.setattr(visited, "select_pending_keys", fail)
+    monkeypatch.setattr(visited, "select_known_frontier", fail)
     await crawls.queue.resume(job_id)
     crawled = await crawls.go_on(job_id)
     assert crawled.job.status is Status.PENDING

@@ -8,12 +8,14 @@ import pytest
 
 from crawl.crawling import Crawled, Crawls
 from crawl.refreshing import SOURCE, generations, published
-from forager.crawl import logins
-from forager.crawl.logins import LOGGED_OUT
+from forager.crawl.frontier.entry import Via, found_url
 from forager.crawl.operations.sources import Login, login
+from forager.crawl.visit import logins
+from forager.crawl.visit.logins import LOGGED_OUT, LoginWatch
 from forager.errors import InvalidInput
 from forager.events.event import EventKind
 from forager.events.service import list_events
+from forager.extract.urls import NormalizedUrl
 from forager.jobs.lifecycle import Status
 from forager.operations.operation import Context
 from servers.site import Answer, Page, Site, html, moved
@@ -124,6 +126,33 @@ async def test_login_of_a_source_that_has_no_crawl(crawls: Crawls, site: Site) -
     assert changed.job_id is None
     with pytest.raises(InvalidInput, match="Host"):
         await login(context, SOURCE, Login(headers={"Host": "x"}))
+
+
+async def test_login_leaves_a_crawl_that_a_person_has_paused(crawls: Crawls, site: Site) -> None:
+    Members(site, FORM)
+    await crawl(crawls, site, "session=monday")
+    job_id = await crawls.ask(f"{site.url}/", source=SOURCE, headers={"Cookie": "session=x"})
+    await crawls.queue.pause(job_id, reason="not now")
+    context = Context(crawls.database, crawls.settings)
+    changed = await login(context, SOURCE, Login(headers={"Cookie": "session=monday"}))
+    assert (changed.job_id, changed.resumed) == (job_id, False)
+    assert (await crawls.queue.get(job_id)).status is Status.PAUSED
+
+
+async def test_suspects_are_forgotten_when_they_are_settled(site: Site) -> None:
+    watch = LoginWatch(is_on=True)
+    for number in range(10):
+        form, page = (
+            found_url(NormalizedUrl(f"{site.url}/{name}{number}"), Via.LINK, 1)
+            for name in ("form", "page")
+        )
+        for _ in range(2):
+            watch.suspect(form, None)
+            watch.read_page(page)
+        watch.suspect(page, None)
+        watch.read_page(page)
+    assert watch.message is None
+    assert not watch._suspects
 
 
 async def test_documentation_about_logins_is_no_sign(crawls: Crawls, site: Site) -> None:

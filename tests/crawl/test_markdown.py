@@ -13,8 +13,8 @@ from crawl.test_kills import working
 from crawl.test_pausing import left
 from forager.archive.options import archive_options
 from forager.checks import Topic, checks_in, run_checks
-from forager.crawl import markdown as markdown_first
 from forager.crawl.explain.explanation import explain
+from forager.crawl.visit import markdown as markdown_first
 from forager.documents import checks
 from forager.documents.reader import read_page
 from forager.jobs.lifecycle import Status
@@ -28,10 +28,12 @@ STORY = (
     "The pump moves water from the well to the tank. Open the valve before it starts, and close it"
     " when the tank is full. Never let the pump run dry: its seals wear out within a few minutes."
 )
+# a sign that the site may offer markdown
+GENERATOR = '<meta name="generator" content="Docusaurus v3.1">'
 MENU = '<nav><a href="/guide/">Guide</a> <a href="/api/pump.html">API</a></nav>'
 
 
-def html(title: str, *, head: str = "", link: str = "/api/pump.html") -> Page:
+def html(title: str, *, head: str = GENERATOR, link: str = "/api/pump.html") -> Page:
     body = (
         f"<html><head><title>{title}</title>{head}</head><body>{MENU}<main><h1 id=top>{title}</h1>"
         f"<p>{STORY} {title}.</p><h2 id='start-it'>Starting</h2><p>Press the green button and wait."
@@ -74,7 +76,18 @@ def negotiated(site: Site) -> None:
 
 
 def _by_accept(site: Site, path: str, page: Page, twin: Page) -> Answer:
-    return lambda _: twin if b"accept: text/markdown" in site.heads[path].lower() else page
+    return lambda _: twin if _accepts_markdown(site, path) else page
+
+
+def _accepts_markdown(site: Site, path: str) -> bool:
+    return b"accept: text/markdown" in site.heads[path].lower()
+
+
+def negotiated_elsewhere(site: Site) -> None:
+    """The server redirects clients that accept markdown."""
+    for path, title in PAGES.items():
+        site.pages[path] = _by_accept(site, path, html(title, head=""), moved(TWINS[path]))
+        site.pages[TWINS[path]] = markdown(title)
 
 
 def similar(site: Site) -> None:
@@ -121,6 +134,7 @@ async def content_of(crawls: Crawls, url: str) -> str:
         (named, "link"),
         (named_in_header, "link"),
         (negotiated, "accept"),
+        (negotiated_elsewhere, "accept"),
         (similar, "address"),
         (listed, "llms.txt"),
         (complete, "llms-full.txt"),
@@ -253,23 +267,98 @@ async def test_markdown_that_was_read_before_an_interruption_stays_a_duplicate(
     assert (await crawls.look(job_id)).outcomes(site.url)["/guide.md"] == "duplicate:markdown"
 
 
-async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site) -> None:
+def without_markdown(site: Site, *, head: str) -> None:
     for number in range(8):
-        site.pages[f"/p{number}"] = html(f"Page {number}")
-    site.pages["/"] = html("Home", link="/p0")
-    site.pages["/api/pump.html"] = html("Pump", link="/p1")
-    site.pages["/guide/"] = html("Guide", link="/p2")
+        site.pages[f"/p{number}"] = html(f"Page {number}", head=head)
+    site.pages["/"] = html("Home", head=head, link="/p0")
+    site.pages["/api/pump.html"] = html("Pump", head=head, link="/p1")
+    site.pages["/guide/"] = html("Guide", head=head, link="/p2")
+
+
+async def way_of(crawls: Crawls) -> str | None:
+    rows = await execute(crawls.database, "SELECT markdown_way FROM sources WHERE id = %s", SOURCE)
+    return str(rows[0][0]) if rows[0][0] else None
+
+
+async def test_a_site_without_markdown_is_asked_once(crawls: Crawls, site: Site) -> None:
+    without_markdown(site, head=GENERATOR)
     done = await crawl(crawls, site, include=["/", "/p*", "/guide/", "/api/*"])
     assert len(done.pages()) == 6
     asked = [target for target in site.hits if target.endswith((".md", ".txt"))]
     assert "/llms.txt" in asked
     assert len(asked) <= 4  # with robots.txt
-    assert site.hits.total() <= len(done.pages()) + len(asked) + 1  # once with Accept
-    rows = await execute(crawls.database, "SELECT markdown_way FROM sources WHERE id = %s", SOURCE)
-    assert rows == [("none",)]
+    assert site.hits.total() == len(done.pages()) + len(asked)
+    assert await way_of(crawls) == "none"
     site.log.clear()
     await crawl(crawls, site)
     assert not [target for target in site.hits if target.endswith((".md", "llms.txt"))]
+
+
+async def test_a_small_site_without_a_sign_of_markdown_costs_no_request(
+    crawls: Crawls, site: Site
+) -> None:
+    without_markdown(site, head="")
+    done = await crawl(crawls, site)
+    assert set(site.hits) == {*done.pages(site.url), "/robots.txt"}
+    assert site.hits.total() == len(done.pages()) + 1
+    # another crawl asks as well: it costs nothing
+    assert await way_of(crawls) is None
+
+
+async def test_a_large_site_is_asked_without_a_sign(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(markdown_first, "LARGE_CRAWL", 3)
+    without_markdown(site, head="")
+    site.pages["/llms.txt"] = text("- [Pump](/raw/pump.md)\n- [Guide](/raw/guide.md)")
+    site.pages["/raw/guide.md"] = markdown("Guide")
+    site.pages["/raw/pump.md"] = markdown("Pump")
+    await crawl(crawls, site)
+    assert await way_of(crawls) == "llms.txt"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<link rel="help" href="/llms.txt">',
+        '<link rel="edit" href="https://git.example/docs/guide.md">',
+        '<meta name="generator" content="VitePress">',
+    ],
+)
+async def test_signs_of_markdown(crawls: Crawls, site: Site, head: str) -> None:
+    without_markdown(site, head=head)
+    await crawl(crawls, site)
+    assert "/llms.txt" in site.hits
+
+
+@pytest.mark.parametrize("header", ["X-Llms-Txt", "Link"])
+async def test_headers_that_are_signs_of_markdown(crawls: Crawls, site: Site, header: str) -> None:
+    value = '</llms.txt>; rel="llms-txt"'
+    site.pages["/"] = Page(html("Home", head="").body, headers={header: value})
+    await crawl(crawls, site)
+    assert "/llms.txt" in site.hits
+
+
+async def test_markdown_by_accept_costs_one_request_a_page(crawls: Crawls, site: Site) -> None:
+    negotiated(site)
+    await crawl(crawls, site)
+    assert site.hits == {"/robots.txt": 1} | dict.fromkeys(PAGES, 2)
+
+
+async def test_a_server_that_refuses_to_negotiate_is_asked_for_html(
+    crawls: Crawls, site: Site
+) -> None:
+    for path, title in PAGES.items():
+        refusal = Page(b"No", "406 Not Acceptable")
+        site.pages[path] = _by_accept(site, path, html(title, head=""), refusal)
+    assert (await crawl(crawls, site)).pages(site.url) == set(PAGES)
+
+
+async def test_an_accept_header_of_the_crawl_is_kept(crawls: Crawls, site: Site) -> None:
+    without_markdown(site, head="")
+    done = await crawl(crawls, site, headers={"accept": "text/html"})
+    assert done.pages()
+    assert not [path for path in done.pages(site.url) if _accepts_markdown(site, path)]
 
 
 @pytest.mark.parametrize(

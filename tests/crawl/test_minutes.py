@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from forager.crawl.minutes import crawl_minutes, store_minute, throughput
+from forager.crawl.reports.minutes import crawl_minutes, store_minute, throughput
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from forager.crawl import report as pace
+from forager.crawl.reports import report as pace
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue

@@ -14,7 +14,7 @@ from forager.archive.options import archive_options
 from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import ArchiveRef
 from forager.crawl.explain.explanation import explain
-from forager.crawl.report import CrawlWait, crawl_report
+from forager.crawl.reports.report import CrawlWait, crawl_report
 from forager.db.ids import new_id
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.lifecycle import FINISHED, Status

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from forager.db.ids import new_id
-from forager.documents.diff import section_changes
 from forager.documents.page import SectionRow
+from forager.documents.section_diff import section_changes
 
 
 def section(heading: str, content: str, anchor: str | None = None) -> SectionRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forager.extract.document import Document, extract_reading
+from forager.extract.losses import count_losses
 
 URL = "https://docs.example.org/guide/page.html"
 SENTENCE = "The quick brown fox explains how to configure the frobnicator."
@@ -132,3 +133,71 @@ def test_a_synopsis_of_functions_is_code() -> None:
     )
     code = "geometry ST_Area(geometry g1);\ngeometry ST_Buffer(geometry g1);"
     assert f"```\n{code}\n```" in found.markdown
+
+
+# --- code as the page shows it --------------------------------------------------------------------
+
+
+def test_lines_of_code_that_a_click_shows_are_kept() -> None:
+    popup = "<div class=popup_sql><b>BEGIN</b>\nINSERT INTO users\n[...] ('ed',)\n</div>"
+    button = "<div class=copy-button><span>Copy</span></div>"
+    html = f"<pre>{button}&gt;&gt;&gt; session.commit()\n{popup}1</pre>"
+    code = ">>> session.commit()\nBEGIN\nINSERT INTO users\n[...] ('ed',)\n1"
+    assert body_of(read(html)) == f"```\n{code}\n```"
+
+
+def test_lines_of_code_that_the_page_does_not_show_are_removed() -> None:
+    html = (
+        "<pre><code class=language-rust><span class=boring>fn main() {\n</span>let x = 5;"
+        "<span class=boring>\n}</span></code></pre><p>This is <span class=boring>text</span>.</p>"
+    )
+    assert body_of(read(html)) == "```rust\nlet x = 5;\n```\n\nThis is text."
+    page = f"<!doctype html><title>A</title><main><h1>A</h1><p>{SENTENCE}</p>{html}</main>"
+    explained = extract_reading(page.encode(), URL, "text/html", explain=True)
+    assert explained.document is not None
+    removed = {block.text: block.reason for block in explained.document.removed}
+    assert removed == dict.fromkeys(
+        ("fn main() {", "}"), "a line of code that the page does not show"
+    )
+    assert not count_losses(page, explained).lost_count
+
+
+def test_lines_that_end_with_a_tag_and_with_a_line_of_the_source() -> None:
+    html = "<p class=code>for r use<br>\n&nbsp;&nbsp;record<br>\n at\n mod;</p>"
+    assert body_of(read(html)) == "```\nfor r use\n  record\nat mod;\n```"
+
+
+STYLE = """<style>
+  h1, DIV.Example { font: 90% "Courier New", monospace; margin: 1em }
+  .session, p.note { white-space: pre }
+  div.prose { white-space: pre-wrap }
+  .page { font-family: monospace }
+  span.part { display: block } /* .prose { font-family: monospace } */
+</style>"""
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<div class=example>if x <b>then</b><br>&nbsp;y;</div>", "```\nif x then\n y;\n```"),
+        ("<p class='session x'>$ ls\n$ cd</p>", "```\n$ ls\n$ cd\n```"),
+        ("<div class=prose>Some text.</div>", "Some text."),
+        ("<div class=example><h2>B</h2>Some text.</div>", "## B\n\nSome text."),
+        (f"<div class=page><p>{SENTENCE}</p>{'<p>More.</p>' * 9}</div>", "More."),
+        ("<p>Use <span class=session>a <i>b</i></span>.</p>", "Use `a b`."),
+        ("<p>Use <span style='font-family:monospace'>a</span>.</p>", "Use `a`."),
+        ("<span style='font-family:courier'><p>A.</p><p>B.</p></span>", "A.\n\nB."),
+        ("<p>one<span class=part>two</span>three</p>", "one two three"),
+    ],
+)
+def test_code_and_blocks_by_the_style_sheet_of_the_page(html: str, markdown: str) -> None:
+    assert read(html, STYLE).markdown.endswith(markdown)
+
+
+def test_a_table_whose_rows_are_lines_of_code() -> None:
+    lines = ("<b>function</b> Copy(", "&nbsp;&nbsp;s: string", "): Integer;")
+    rows = "".join(f"<tr>\n<td><p><tt>{line}</tt></p></td>\n</tr>\n" for line in lines)
+    code = "```\nfunction Copy(\n  s: string\n): Integer;\n```"
+    assert body_of(read(f"<table>\n{rows}</table>")) == code
+    prose = "<tr><td>Some <tt>text</tt></td></tr>"
+    assert body_of(read(f"<table>{prose * 2}</table>")) == "Some `text`\n\nSome `text`"

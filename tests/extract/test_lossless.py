@@ -205,6 +205,23 @@ def test_every_visible_word_is_kept_or_explained(pieces: list[str], name: str) -
     assert not losses.lost
 
 
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<pre>See [some link](http://example.com/page) here</pre>",
+        "<p>See [some link](http://example.com/page) here</p>",
+        "<p>lists of <a href=/lw>lw</a>s and file.h<a href=#n><sup>97</sup></a></p>",
+        "<pre>1 const a = 1\n2$b = 2</pre>",
+        "<pre>$ &lt;font color=&quot;#ab0071&quot;&gt;fastapi&lt;/font&gt;</pre>",
+        "<p>do_before_<math><i>abc</i></math> it</p>",
+    ],
+)
+def test_the_audit_finds_no_loss_where_nothing_is_lost(html: str) -> None:
+    page = f"<title>Page</title><main><h1>Page</h1><p>{SENTENCE}</p>{html}</main>"
+    reading = extract_reading(page.encode(), URL, "text/html", explain=True)
+    assert not count_losses(page, reading).lost_count
+
+
 def test_the_audit_finds_a_word_that_is_lost() -> None:
     html = f"<title>Page</title><main><h1>Page</h1><p>{SENTENCE}</p></main>"
     reading = extract_reading(html.encode(), URL, "text/html", explain=True)

@@ -209,6 +209,14 @@ def test_the_name_of_the_site_is_not_the_title() -> None:
     assert headings(read(page, "Setup - Site")) == ["Setup"]
 
 
+def test_operators_that_link_to_their_definitions_are_no_permalinks() -> None:
+    links = "<a href='#a'><code>~a</code></a>, <a href='#b'>&lt;=</a><a href='#c'>¶</a>"
+    page = f"<main><h1>A</h1><p>Like {links}</p><h2 id=d><a href='#d'>+</a></h2><p>Adds.</p></main>"
+    document = read(page)
+    assert f"Like [`~a`]({URL}#a), [<=]({URL}#b)\n" in document.markdown
+    assert headings(document) == ["A", "+"]
+
+
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -219,6 +227,8 @@ def test_the_name_of_the_site_is_not_the_title() -> None:
          "Wn : array_like"),
         ("<p><span>Gtk</span><span class=sep></span><span>Widget</span></p>", "Gtk Widget"),
         ("<p>one<span style='display:block'>two</span>three</p>", "one two three"),
+        ("<p>type <tt>INT\n</tt>in <code>a <b>b</b> </code>c<code> d</code></p>",
+         "type `INT` in `a b` c `d`"),
         ("<p><a href=/a>one</a><a href=/b>two</a></p>",
          "[one](https://docs.example.org/a) [two](https://docs.example.org/b)"),
         ("<p><span>SQL</span>Alchemy <b>S</b>QL f<sub>x</sub></p>", "SQLAlchemy **S**QL fx"),
@@ -226,6 +236,13 @@ def test_the_name_of_the_site_is_not_the_title() -> None:
 )  # fmt: skip
 def test_words_that_a_style_separates(html: str, text: str) -> None:
     assert text in read(f"<main><h1>A</h1><p>{SENTENCE}</p>{html}</main>").markdown
+
+
+def test_joiners_inside_a_word_of_a_heading_stay() -> None:
+    page = (
+        f"<main><h1>\u0647\u200c\u0647\u200c <a href='#a'>\u200b</a></h1><p>{SENTENCE}</p></main>"
+    )
+    assert headings(read(page)) == ["\u0647\u200c\u0647"]
 
 
 def test_a_heading_whose_parts_a_style_separates() -> None:

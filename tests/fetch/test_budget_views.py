@@ -83,7 +83,7 @@ async def test_the_longer_delay_applies_until_its_crawl_leaves(budgets: Budgets)
     assert min(later - earlier for earlier, later in pairwise(granted)) >= 0.27 - 1e-6
     account = budgets.account_of(HOST)
     assert account is not None
-    assert account.asked_delay == 0.05
+    assert account.crawls.delay == 0.05
 
 
 @pytest.mark.usefixtures("short_grace")

@@ -50,7 +50,7 @@ async def test_requests_have_user_agent_and_accept_headers(
     assert "Cookie" not in head
 
 
-async def test_the_url_arrives_as_it_was_normalised(client: Client, server: HostileServer) -> None:
+async def test_the_url_arrives_as_it_was_normalized(client: Client, server: HostileServer) -> None:
     response = await client.fetch(Request(f"{server.url}/echo/%7Eä/./x?q=a|b&c=%2F&d='\"+"))
     line = response.body.split(b"\r\n")[0]
     assert line == b"GET /echo/%7E%C3%A4/x?q=a|b&c=%2F&d=%27%22+ HTTP/1.1"

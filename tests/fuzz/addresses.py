@@ -48,11 +48,11 @@ def _check_one(href: str, page: NormalizedUrl | None) -> None:
         assert said[-1] == f"refused: {url.value}"
         return
     assert said[-1] == f"result: {url}"
-    _check_normalised(url)
+    _check_normalized(url)
 
 
-def _check_normalised(url: NormalizedUrl) -> None:
-    assert normalize(url) == url, f"normalised twice, {url} is another URL"
+def _check_normalized(url: NormalizedUrl) -> None:
+    assert normalize(url) == url, f"normalized twice, {url} is another URL"
     assert url.isascii()
     assert len(url) <= MAX_URL_LENGTH
     assert url.startswith(("http://", "https://"))

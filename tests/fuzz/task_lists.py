@@ -32,7 +32,7 @@ def _check_lines(read: list[TrackRequest | BadLine], lines: int) -> None:
         else:
             assert each.url == each.url.strip()
             assert 0 < len(each.url) <= MAX_LINE
-            # escaped in JSON a NUL comes through, and is dealt with where URLs are normalised
+            # escaped in JSON a NUL comes through, and is dealt with where URLs are normalized
             each.url.encode()
 
 

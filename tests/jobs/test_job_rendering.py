@@ -9,7 +9,7 @@ import pytest
 
 from forager.checks import Level
 from forager.crawl.explain.explanation import explain
-from forager.crawl.report import crawl_report
+from forager.crawl.reports.report import crawl_report
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.domains.service import DomainChanges, Domains

@@ -26,6 +26,25 @@ TOOL_NAMES = {
 }  # fmt: skip
 
 
+async def test_versions_are_compared(connect: Connect, database: Database) -> None:
+    corpus = Corpus(database)
+    await corpus.publish(
+        "tool@1", {"/1/a": [("Use", "one"), ("Limits", "few")], "/1/b": [("B", "b")]}
+    )
+    await corpus.publish(
+        "tool@2", {"/2/a": [("Use", "two"), ("Limits", "many")], "/2/b": [("B", "b")]}
+    )
+    async with connect() as client:
+        asked = {"source": "tool@2", "against": "1"}
+        found = text_of(await client.call_tool("source_changes", asked))
+        assert "tool@1 (generation 1) to tool@2 (1): 0 added, 1 changed" in found
+        assert "+many" in found
+        asked |= {"page": "/2/a", "section": "Use"}
+        found = text_of(await client.call_tool("source_changes", asked))
+        assert "+two" in found
+        assert "+many" not in found
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_tools_resources_and_prompts(connect: Connect, manual: Corpus, mode: str) -> None:
     async with connect(mode=mode) as client:
@@ -191,6 +210,7 @@ async def test_each_key_sees_its_own(connect: Connect, database: Database) -> No
         for name, arguments in (
             ("read_page", {"url": "https://theirs.example/a"}),
             ("source_changes", {"source": "theirs.example"}),
+            ("source_changes", {"source": "mine.example", "against": "theirs.example"}),
             ("search_docs", {"query": "sockets", "source": "theirs.example"}),
             ("crawl_site", {"source": "theirs.example"}),
         ):

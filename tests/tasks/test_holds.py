@@ -101,7 +101,7 @@ async def test_large_selections_are_held_in_batches(database: Database, holds: H
         domain,
     )
     assert (await holds.pause(Selection(url="*a.ex*/1*"))).changed == 1111
-    assert (await holds.resume(Selection(held=True))).changed == 1111
+    assert (await holds.resume(Selection(on_hold=True))).changed == 1111
 
 
 # --- recrawl ----------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ async def test_recrawl_is_first_in_its_line(
     await make_task(database, domain, scheduled_in=-86400, popularity=9)
     wanted = await make_task(database, domain, status="completed", next_crawl_in=86400)
     done = await tasks.recrawl(Selection(ids=(wanted,)))
-    assert (done.found, done.due, done.held, done.under_way) == (1, 1, 0, 0)
+    assert (done.found, done.due, done.on_hold, done.under_way) == (1, 1, 0, 0)
     await Scheduler(database, settings).run_once()
     assert await in_state(database, "queued") == [wanted]
 
@@ -133,7 +133,7 @@ async def test_recrawl_of_every_state(database: Database, tasks: Tasks, holds: H
     )
     await holds.pause(Selection(ids=(of_each["completed"],)))
     done = await tasks.recrawl(Selection())
-    assert (done.found, done.due, done.held, done.under_way) == (7, 3, 1, 4)
+    assert (done.found, done.due, done.on_hold, done.under_way) == (7, 3, 1, 4)
     moved = [of_each[status] for status in ("pending", "completed", "failed")]
     assert await in_state(database, "pending") == sorted(moved)
     retries = "SELECT sum(retry_count) FROM crawl_tasks WHERE status = 'pending'"
@@ -154,7 +154,7 @@ async def test_lists_by_pages_and_filters(database: Database, tasks: Tasks) -> N
         [*of_each.values(), *other.values()], reverse=True
     )
     assert rest.next_cursor is None
-    (held,) = (await tasks.list_tasks(Selection(held=True))).items
+    (held,) = (await tasks.list_tasks(Selection(on_hold=True))).items
     assert (held.id, held.hold, held.status) == (other["failed"], Hold.PAUSED, TaskStatus.FAILED)
     due = (await tasks.list_tasks(Selection(domain="a.example", due=True))).items
     assert [task.id for task in due] == [of_each["pending"]]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawl.test_minutes import start
-from forager.crawl.minutes import CrawlMinute
-from forager.crawl.report import CrawlPace
+from forager.crawl.reports.minutes import CrawlMinute
+from forager.crawl.reports.report import CrawlPace
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.web.job_view import CrawlGrowth, Throughput

@@ -187,7 +187,7 @@ async def test_a_part_of_a_url_moves_no_tasks(
         question = f"Pause {held} matching task{'s' if held > 1 else ''}?"
         assert (question in (await visitor.get(f"/tasks?url={url}")).text) == (held > 0)
         await visitor.act("/tasks/move", {"move": "pause", "which": "fitting", "url": url})
-        found = await Tasks(database, web_settings).list_tasks(Selection(held=True))
+        found = await Tasks(database, web_settings).list_tasks(Selection(on_hold=True))
         assert len(found.items) == held
 
 

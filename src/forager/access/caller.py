@@ -54,9 +54,11 @@ class Caller:
         return f"key {self.key_id}" if self.key_id else f"user {self.name}".rstrip()
 
     def sees(self, owner: UUID | None) -> bool:
+        """Whether the caller sees objects of an owner; None: those of the installation."""
         return self.sees_only is None or owner == self.sees_only
 
     def require(self, scope: Scope, what: str = "this") -> None:
+        """Raise Forbidden unless the caller has this scope; `what` names what needs it."""
         if not self.scope.includes(scope):
             raise Forbidden(
                 f"{what} needs the scope {scope}; this key has {self.scope}",

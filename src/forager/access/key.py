@@ -25,6 +25,8 @@ _KEY = re.compile(r"fgr_([0-9a-f]{12})_([0-9a-f]{64})")
 
 
 class KeyState(StrEnum):
+    """The state of a key; only an active one is accepted."""
+
     ACTIVE = "active"
     EXPIRED = "expired"
     REVOKED = "revoked"
@@ -71,20 +73,25 @@ class Credentials:
 
     @property
     def text(self) -> str:
+        """The key as its owner gives it."""
         return f"fgr_{self.id}_{self.secret}"
 
     @property
     def secret_hash(self) -> bytes:
+        """What is stored of the secret."""
         return sha256(self.secret.encode()).digest()
 
     def proves(self, secret_hash: bytes) -> bool:
+        """Whether the secret is the one with this hash, compared in constant time."""
         return hmac.compare_digest(self.secret_hash, secret_hash)
 
 
 def new_credentials() -> Credentials:
+    """A new random key."""
     return Credentials(secrets.token_hex(ID_BYTES), secrets.token_hex(SECRET_BYTES))
 
 
 def parse_credentials(text: str) -> Credentials | None:
+    """A key from a header; None if the text is none."""
     match = _KEY.fullmatch(text.strip())
     return None if match is None else Credentials(match[1], match[2])

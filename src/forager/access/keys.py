@@ -94,6 +94,7 @@ async def list_keys(
 
 
 async def get_key(database: Database, key_id: str) -> ApiKey:
+    """A key by its ID, or by the key itself; raises NotFound."""
     found = await database.run(store.select_key, public_id(key_id))
     if found is None:
         raise _no_such_key(key_id)

@@ -10,7 +10,7 @@ from pydantic import Field
 from forager.access import keys as service
 from forager.access import quota as quota_rows
 from forager.access import quotas
-from forager.access.caller import Scope, Visibility
+from forager.access.caller import Caller, Scope, Visibility, caller_of
 from forager.access.key import ApiKey
 from forager.access.keys import LONGEST_LIFE, MAX_NAME
 from forager.operations.fields import FoundBy
@@ -67,6 +67,8 @@ class NewKey(Key):
 
 
 class KeyOrder(RequestModel):
+    """A new key: its purpose, scope and owner."""
+
     model_config = example(name="nightly refresh", scope="operate", expires_in_days=90)
 
     name: Annotated[PlainText, Field(min_length=1, max_length=MAX_NAME)] = Field(
@@ -211,3 +213,25 @@ async def set_quota(context: Context, user_id: UserId, order: Quota) -> Owner:
     """Set the quota of an owner; omitted limits are removed."""
     await quotas.set_quota(context.database, user_id, order.value())
     return await owner(context, user_id)
+
+
+_ABOUT_ME = {"key_id": "ID of the key; null without a key.", "name": "Name of the local user."}
+
+
+class Me(ResponseModel, row=Caller, about=_ABOUT_ME):
+    """The caller; without a key, a user of this machine."""
+
+    visibility: Visibility = Field(
+        description="The jobs and sources that the caller sees; admins see everything."
+    )
+    quota: Limits = Field(description="Limits of the caller.")
+
+
+# only the API has callers, so that there is no command
+callers = Group("keys", "The caller of a request.")
+
+
+@callers.operation("me", "GET /me")
+async def me(context: Context) -> Me:
+    """Show the caller: owner, scope and quota."""
+    return Me.of(caller_of(context))

@@ -43,6 +43,8 @@ class _Share:
 
 
 class Permits:
+    """The requests that owners may make per minute, in all processes together."""
+
     def __init__(self, database: Database, per_minute: int | None) -> None:
         self._database = database
         self._per_minute = per_minute

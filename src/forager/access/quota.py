@@ -8,6 +8,8 @@ from datetime import date
 
 @dataclass(frozen=True, slots=True)
 class Quota:
+    """The limits of an owner; None: no limit."""
+
     active_jobs: int | None = None
     pages_per_job: int | None = None
     pages_per_day: int | None = None

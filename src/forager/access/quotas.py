@@ -20,11 +20,13 @@ LARGEST_PAGES = 2**63 - 1
 
 
 async def get_quota(database: Database, user_id: UUID) -> Quota:
+    """The limits of an owner, which may be none."""
     async with database.connection() as connection:
         return await store.select_quota(connection, user_id) or NO_QUOTA
 
 
 async def get_usage(database: Database, user_id: UUID) -> QuotaUsage:
+    """What an owner uses of its quota now."""
     return await database.run(store.select_usage, user_id)
 
 
@@ -72,6 +74,7 @@ async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> P
 
 
 async def grant_pages(connection: Connection, job_id: UUID, grant: PageGrant) -> None:
+    """Store in a job how many pages its owner may fetch today."""
     granted = {
         "granted_pages": grant.pages,
         "granted_on": grant.day.isoformat(),

@@ -35,6 +35,7 @@ async def insert_key(
     visibility: str,
     expires_in: float | None,
 ) -> ApiKey:
+    """Add a key, and return it as it is listed; `expires_in` is in seconds."""
     return await Rows(connection, ApiKey).one(
         f"""
         INSERT INTO api_keys (id, secret_hash, name, user_id, scope, visibility, expires_at)
@@ -91,6 +92,7 @@ async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
 
 
 async def select_key(connection: Connection, key_id: str) -> ApiKey | None:
+    """A key by its ID, also if it is revoked or expired."""
     return await Rows(connection, ApiKey).first(
         f"SELECT {_COLUMNS} FROM api_keys WHERE id = %s", (key_id,)
     )
@@ -99,6 +101,7 @@ async def select_key(connection: Connection, key_id: str) -> ApiKey | None:
 async def select_keys(
     connection: Connection, *, before: tuple[datetime, str] | None, limit: int
 ) -> list[ApiKey]:
+    """Keys, newest first; `before` is the time and ID of the last one of the page before."""
     older: LiteralString = "WHERE (created_at, id) < (%(at)s, %(id)s)" if before else ""
     at, key_id = before or (None, None)
     return await Rows(connection, ApiKey).all(
@@ -111,6 +114,7 @@ async def select_keys(
 
 
 async def revoke_key(connection: Connection, key_id: str) -> ApiKey | None:
+    """Revoke a key, and return it; the time of an earlier revocation stays."""
     return await Rows(connection, ApiKey).first(
         f"""
         UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
@@ -121,6 +125,7 @@ async def revoke_key(connection: Connection, key_id: str) -> ApiKey | None:
 
 
 async def any_key(connection: Connection) -> bool:
+    """Whether any key was ever created: without one, the API needs none on this machine."""
     return bool(await Values(connection).one("SELECT EXISTS (SELECT FROM api_keys)"))
 
 
@@ -128,6 +133,7 @@ async def any_key(connection: Connection) -> bool:
 
 
 async def upsert_quota(connection: Connection, user_id: UUID, quota: Quota) -> None:
+    """Set all limits of an owner."""
     await connection.execute(
         """
         INSERT INTO owner_quotas
@@ -145,6 +151,7 @@ async def upsert_quota(connection: Connection, user_id: UUID, quota: Quota) -> N
 
 
 async def select_quota(connection: Connection, user_id: UUID) -> Quota | None:
+    """The limits of an owner; None if there are none."""
     return await Rows(connection, Quota).first(
         """
         SELECT active_jobs, pages_per_job, pages_per_day, requests_per_minute
@@ -274,6 +281,8 @@ async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
+    """The answer to the first request with an idempotency key."""
+
     request_hash: bytes
     status: int
     answer: bytes
@@ -303,6 +312,7 @@ async def reserve_answer(
 async def insert_answer(
     connection: Connection, user_id: UUID, key: str, *, status: int, answer: bytes, sealed: bool
 ) -> None:
+    """Store the answer of a request whose idempotency key is reserved."""
     await connection.execute(
         """
         UPDATE idempotency_keys SET status = %s, answer = %s, sealed = %s
@@ -313,6 +323,7 @@ async def insert_answer(
 
 
 async def select_answer(connection: Connection, user_id: UUID, key: str) -> StoredAnswer | None:
+    """What is known of an idempotency key."""
     return await Rows(connection, StoredAnswer).first(
         """
         SELECT request_hash, status, answer, sealed

@@ -34,6 +34,8 @@ Days = Annotated[int, Field(ge=1, le=answers.MOST_DAYS, description="Number of d
 
 
 class AnalyticsQuery(ResponseModel, thing="query"):
+    """A prepared query."""
+
     name: str
     about: str = Field(description="What the query answers.")
 

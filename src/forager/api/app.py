@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute
 
 from forager import __version__
 from forager.access.oidc import TokenVerifier
+from forager.access.operations import callers
 from forager.access.permits import Permits
 from forager.api import oauth, reference
 from forager.api.actions import API
@@ -25,9 +26,10 @@ from forager.api.observation import ConditionalRequests, Observation
 from forager.api.operations import router_of
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
-from forager.api.routes import crawls, jobs, keys, parsers, products, sources, tasks
+from forager.api.routes import crawls, jobs, parsers, products, sources, tasks
 from forager.api.services import Services, SharedServices
 from forager.api.streams import ProgressHub
+from forager.crawl.operations.crawls import aliases
 from forager.db.database import Database
 from forager.db.schema import readiness
 from forager.errors import ForagerError
@@ -54,7 +56,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     products.router,
     tasks.router,
     parsers.router,
-    keys.router,
 )
 
 
@@ -93,9 +94,10 @@ def _routes() -> list[BaseRoute]:
     root.include_router(oauth.router)
     root.include_router(reference.router, prefix="/api")
     checks = [Depends(refuse_unknown_query)]
-    for router in (*ROUTERS, *map(router_of, GROUPS)):
+    for router in (*ROUTERS, *map(router_of, (*GROUPS, callers))):
         root.include_router(router, prefix=API, dependencies=checks)
-    root.include_router(crawls.aliases, prefix="/api", dependencies=checks)
+    for router in (crawls.aliases, router_of(aliases)):
+        root.include_router(router, prefix="/api", dependencies=checks)
     return root.routes
 
 
@@ -128,6 +130,8 @@ health_router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
+    """The answer while the process responds."""
+
     status: Literal["alive"] = Field(description="`alive` as long as the process responds.")
     version: str = Field(description="Version of Forager that the server runs.")
 

@@ -29,6 +29,8 @@ ANY = "*"
 
 
 class Origins:
+    """Rejects requests for another host name, and those that a browser sends for another site."""
+
     def __init__(self, app: ASGIApp, *, names: Collection[str]) -> None:
         self._app = app
         self._names = names

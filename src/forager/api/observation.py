@@ -25,6 +25,8 @@ JSON = "application/json"
 
 
 class ConditionalRequests:
+    """Answers a GET with 304 if the client knows the response already."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

@@ -25,13 +25,14 @@ _SERVICES = {
 
 
 def router_of(group: Group) -> APIRouter:
-    router = APIRouter(tags=[group.name.replace("-", " ")] if group.name else None)
+    """The endpoints of a group."""
+    router = APIRouter()
     for operation in filter(attrgetter("endpoint"), group.operations):
         router.add_api_route(
             operation.path,
             _endpoint(operation),
             methods=[operation.method],
-            tags=[operation.tag] if operation.tag else None,
+            tags=[operation.tag or group.name.replace("-", " ")],
             status_code=operation.status,
             response_model=operation.answer,
         )

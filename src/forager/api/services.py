@@ -67,6 +67,7 @@ class AnswerCache:
     _making: dict[object, asyncio.Task[CachedAnswer]] = field(default_factory=dict)
 
     async def get(self, key: object, make: Callable[[], Awaitable[Any]]) -> Any:
+        """The answer for a key, computed if it is not known or too old."""
         return (await self.look(key, make)).answer
 
     async def look(self, key: object, make: Callable[[], Awaitable[Any]]) -> CachedAnswer:
@@ -160,6 +161,7 @@ class Services:
 
     @property
     def context(self) -> Context:
+        """What operations run with, on behalf of the caller."""
         return Context(
             self.database,
             self.settings,
@@ -215,6 +217,7 @@ class Services:
         return await self.queue.get(found)
 
     async def get_source(self, source_id: str) -> Source:
+        """A source that the caller sees; raises NotFound."""
         return await get_source(self.database, source_id, owner=self.caller.sees_only)
 
     async def explain(self, url: str, job: str | None) -> Explanation:

@@ -18,10 +18,10 @@ import psycopg
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from forager.api.models.crawls import CrawlProgress
 from forager.api.services import Services
+from forager.crawl.operations.crawls import CrawlProgress
 from forager.crawl.operations.job_models import JobEvent
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.crawl.reports.report import CrawlReport, crawl_reports
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable, NotFound, TooManyRequests, error_text
 from forager.jobs import job as jobs

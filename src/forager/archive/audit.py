@@ -27,6 +27,8 @@ ORPHAN_AGE = timedelta(hours=1)
 
 
 class SegmentProblem(StrEnum):
+    """A kind of damage in the archive."""
+
     TORN = "segments with a torn end: a writer was killed; nothing refers to that end"
     DAMAGED = "segments with damaged records"
     UNUSED_DAMAGED = "segments with damaged records that nothing refers to (any more)"

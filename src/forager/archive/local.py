@@ -32,22 +32,27 @@ class LocalStorage:
         self._kind = kind
 
     def open_segment(self, name: str) -> LocalSegment:
+        """A writer of a new segment with this name."""
         return LocalSegment(self._root, self._path(name), name)
 
     async def read(self, ref: ArchiveRef) -> bytes:
+        """The bytes of a record."""
         return await in_thread(_read, self._path(ref.segment), ref)
 
     async def read_all(self, name: str) -> bytes:
+        """The whole file."""
         path = self._path(name)
         with disk_errors(self._kind.named(name)):
             return await in_thread(path.read_bytes)
 
     async def size(self, segment: str) -> int:
+        """The size of a segment in bytes."""
         path = self._path(segment)
         with disk_errors(self._kind.named(segment)):
             return (await in_thread(path.stat)).st_size
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
+        """Write a whole segment; it appears under its name when it is complete."""
         path = self._path(segment)
         part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
         with disk_errors(self._kind.named(segment)):
@@ -62,15 +67,19 @@ class LocalStorage:
                 part.unlink(missing_ok=True)
 
     async def put_all(self, name: str, data: bytes) -> None:
+        """Write a whole file; it appears under its name when it is complete."""
+
         async def whole() -> AsyncIterator[bytes]:
             yield data
 
         await self.put(name, whole())
 
     async def delete(self, segment: str) -> None:
+        """Delete a segment; one that does not exist is no error."""
         await in_thread(_delete, self._path(segment), self._kind.named(segment))
 
     async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
+        """Segments whose names begin with a prefix, by name."""
         return await in_thread(lambda: sorted(self._walk(prefix), key=lambda s: s.name))
 
     def _path(self, name: str) -> Path:
@@ -102,9 +111,11 @@ class LocalSegment:
         self._lock = threading.Lock()
 
     async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
+        """Append frames, and return their places; they are on disk afterwards."""
         return await in_thread(self._append, frames)
 
     async def close(self) -> None:
+        """Accept no more records."""
         await in_thread(self._close)
 
     def _append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:

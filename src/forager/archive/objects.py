@@ -147,6 +147,7 @@ class ObjectStorage:
         self._kind = kind
 
     def open_segment(self, name: str) -> ObjectSegment:
+        """A writer of a new segment with this name; each append writes an object."""
         return ObjectSegment(self, self._kind.checked(name))
 
     async def create(self, name: str, data: bytes) -> None:
@@ -155,6 +156,7 @@ class ObjectStorage:
             await self._store.put_async(self._kind.checked(name), data, mode="create")
 
     async def read(self, ref: ArchiveRef) -> bytes:
+        """The bytes of a record, with one ranged request."""
         self._kind.check(ref.segment)
         with bucket_errors(self._kind.named(ref.segment)):
             data = await self._store.get_range_async(
@@ -165,11 +167,13 @@ class ObjectStorage:
         return bytes(data)
 
     async def read_all(self, name: str) -> bytes:
+        """The whole object."""
         with bucket_errors(self._kind.named(name)):
             found = await self._store.get_async(self._kind.checked(name))
             return bytes(await found.bytes_async())
 
     async def size(self, segment: str) -> int:
+        """The size of a segment in bytes."""
         try:
             with bucket_errors(self._kind.named(segment)):
                 return (await self._store.head_async(self._kind.checked(segment)))["size"]
@@ -178,6 +182,7 @@ class ObjectStorage:
             raise
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
+        """Write a whole segment; it appears when the upload is complete."""
         with bucket_errors(self._kind.named(segment)):
             await self._store.put_async(
                 self._kind.checked(segment),
@@ -188,14 +193,17 @@ class ObjectStorage:
             )
 
     async def put_all(self, name: str, data: bytes) -> None:
+        """Write a whole object."""
         with bucket_errors(self._kind.named(name)):
             await self._store.put_async(self._kind.checked(name), data)
 
     async def delete(self, segment: str) -> None:
+        """Delete a segment; one that does not exist is no error."""
         with suppress(NotFound), bucket_errors(self._kind.named(segment)):
             await self._store.delete_async(self._kind.checked(segment))
 
     async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
+        """Segments whose names begin with a prefix, by name."""
         # stores list whole folders only, so the rest of the prefix is compared here
         folder = prefix.rpartition("/")[0]
         found = []
@@ -220,6 +228,7 @@ class ObjectSegment:
         self._storage = storage
 
     async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
+        """Write the frames as the object, and return their places; once only."""
         if self.sealed:
             raise ArchiveError(f"archive segment {self.name} accepts no more records")
         # before the request: one that fails or is cancelled may still have made the object
@@ -235,6 +244,7 @@ class ObjectSegment:
         return refs_of(self.name, 0, frames)
 
     async def close(self) -> None:
+        """Accept no more records."""
         self.sealed = True
 
     async def _create(self, data: bytes) -> None:

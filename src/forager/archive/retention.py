@@ -63,6 +63,8 @@ class SmallSegment:
 
 @dataclass(frozen=True, slots=True)
 class MovableSegment:
+    """A segment that can be moved to another place."""
+
     name: str
     bytes: int
     open: bool

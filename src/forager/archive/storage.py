@@ -30,6 +30,7 @@ class FileKind:
         return name
 
     def named(self, name: str) -> str:
+        """The file as it is called in messages."""
         return f"{self.noun} {name}"
 
 

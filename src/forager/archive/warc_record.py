@@ -119,6 +119,7 @@ class InfoRecord:
     date: datetime | None = None
 
     def encode(self) -> bytes:
+        """The record as bytes, not compressed."""
         named = (("WARC-Filename", self.filename),) if self.filename else ()
         block = _fields_block({**_ABOUT, **self.fields})
         return _record("warcinfo", self.date or datetime.now(UTC), block, _FIELDS, named)
@@ -139,6 +140,7 @@ class ResponseRecord:
     truncated: Truncation | None = None
 
     def encode(self) -> bytes:
+        """The record as bytes, not compressed."""
         fields = [*_origin(self), ("WARC-Payload-Digest", digest_of(self.body))]
         return _record("response", self.date, _http_block(self, self.body), _HTTP, fields)
 
@@ -152,6 +154,7 @@ class MetadataRecord:
     fields: Mapping[str, str]
 
     def encode(self) -> bytes:
+        """The record as bytes, not compressed."""
         target = [("WARC-Target-URI", _uri(self.url))]
         return _record("metadata", self.date, _fields_block(self.fields), _FIELDS, target)
 
@@ -170,6 +173,7 @@ class DerivedRecord:
     content_type: str
 
     def encode(self) -> bytes:
+        """The record as bytes, not compressed."""
         fields = [
             ("WARC-Target-URI", _uri(self.url)),
             ("WARC-Payload-Digest", digest_of(self.body)),

@@ -86,6 +86,7 @@ class ArchiveWriter:
             return refs[len(head) :]
 
     async def close(self) -> None:
+        """Close the segment; its records stay readable."""
         async with self._lock:
             await self._close_segment()
 

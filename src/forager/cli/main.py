@@ -101,6 +101,8 @@ class LazyCommands(UserDict[str, Any]):
 
 
 class LazyGroup(TyperGroup):
+    """The top-level commands; the module of each is imported when it is used."""
+
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = LazyCommands(COMMANDS)
@@ -111,6 +113,8 @@ class LazyGroup(TyperGroup):
 
 
 class LogLevel(StrEnum):
+    """The choices of `--log-level`."""
+
     DEBUG = "debug"
     INFO = "info"
     WARNING = "warning"
@@ -119,6 +123,8 @@ class LogLevel(StrEnum):
 
 
 class LogFormatOption(StrEnum):
+    """The choices of `--log-format`."""
+
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"

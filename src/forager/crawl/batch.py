@@ -12,12 +12,12 @@ from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED, CrawlState
 from forager.crawl.options import CrawlOptions
-from forager.crawl.outcomes import failed
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.crawl.store import frontier as frontier_rows
 from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
+from forager.crawl.visit.outcomes import failed
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind, GiveUp, StatementTimedOut, error_text

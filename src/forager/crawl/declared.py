@@ -49,6 +49,11 @@ _NAME = matches(r"^[^@\s]+$", "a name without spaces and without @")
 Label = Annotated[PlainText, Field(min_length=1, max_length=200, pattern=_NAME)]
 
 
+_SCHEDULES = (
+    "An interval such as 12h, 1d or 1w, or a cron expression such as '30 4 * * 1-5' in UTC."
+)
+
+
 class DeclaredSource(CrawlChoices):
     """A source of the file: a name, where to start, and any option of a crawl."""
 
@@ -71,13 +76,17 @@ class DeclaredSource(CrawlChoices):
     def refreshes(self) -> Schedule:
         if self.schedule is None:
             return Schedule()
-        is_cron = len(self.schedule.split()) > 1
-        return parse_cron(self.schedule) if is_cron else parse_every(self.schedule)
+        parse = parse_cron if len(self.schedule.split()) > 1 else parse_every
+        try:
+            return parse(self.schedule)
+        except InvalidInput as error:
+            raise InvalidInput(f"schedule: {error.message}", hint=_SCHEDULES) from None
 
 
 class SourceFile(BaseModel):
-    # forager.toml holds the settings as well
-    model_config = ConfigDict(extra="ignore")
+    """A file of sources; other keys are errors."""
+
+    model_config = ConfigDict(extra="forbid")
 
     sources: list[DeclaredSource] = Field(max_length=MAX_SOURCES)
 
@@ -124,6 +133,8 @@ def parse_sources(text: str) -> list[DeclaredSource]:
 
 
 def _checked(content: Any, path: Path) -> list[DeclaredSource]:
+    if path.suffix == ".toml":  # forager.toml holds the settings as well
+        content = {name: value for name, value in content.items() if name == "sources"}
     try:
         declared = SourceFile.model_validate(content).sources
     except ValidationError as error:
@@ -152,7 +163,7 @@ def _explained(error: ValidationError, content: Any) -> Iterator[str]:
                 message = message_of(problem, DeclaredSource.model_fields)
                 yield f"{name or f'source {position + 1}'}: {sentence(name_of(place), message)}"
             case place:
-                yield sentence(name_of(place), message_of(problem))
+                yield sentence(name_of(place), message_of(problem, SourceFile.model_fields))
 
 
 def _parse(suffix: str, text: bytes) -> Any:
@@ -175,6 +186,8 @@ def _check(path: Path, source: DeclaredSource) -> None:
 
 
 class SourceAction(StrEnum):
+    """What applying a declared source does."""
+
     CREATE = "create"
     CHANGE = "change"
     # declared before, but nothing of it is published yet

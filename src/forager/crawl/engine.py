@@ -17,7 +17,7 @@ from forager.crawl.frontier.window import Window
 from forager.crawl.limits import CrawlLimits
 from forager.crawl.settlement import Deferred, Postponed, Settlement, Visit
 from forager.crawl.store import frontier as store
-from forager.crawl.visitor import HostRequest, Visitor
+from forager.crawl.visit.visitor import HostRequest, Visitor
 from forager.fetch.budgets.terms import CrawlTerms
 from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait

@@ -44,6 +44,8 @@ _ORIGINAL_IS_NO_MORE = _Promotion(
 
 @dataclass(frozen=True, slots=True)
 class Finalization:
+    """Settles what can only be settled when no URL is pending."""
+
     context: JobContext
     options: CrawlOptions
     state: CrawlState
@@ -52,6 +54,8 @@ class Finalization:
 
     async def settle(self) -> None:
         """Duplicates of nothing become pages, and redirects in a loop failures."""
+        if not self.state.ledger.settled[Outcome.DUPLICATE]:
+            return
         pages, loops = resolve(await self._in_ranges(store.select_pointers))
         if loops:
             await self._fail_loops(loops)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
-from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.reports.report import CrawlReport, crawl_report
 from forager.db.database import Database
 from forager.db.outages import retry_until_available
 from forager.errors import DatabaseUnavailable

@@ -10,9 +10,7 @@ from functools import partial
 from forager.archive.options import archive_options
 from forager.archive.segment import job_owner
 from forager.archive.writer import ArchiveWriter
-from forager.crawl.activity import Activity, ActivityReports
 from forager.crawl.batch import Committer
-from forager.crawl.content_filter import ContentFilter
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.rereading import BoilerplateLearner, Rereading
@@ -22,17 +20,19 @@ from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
 from forager.crawl.frontier.window import Window
-from forager.crawl.gate import join_gate
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
-from forager.crawl.logins import LoginWatch
-from forager.crawl.markdown import MarkdownFirst
 from forager.crawl.options import crawl_options
-from forager.crawl.outcomes import OutcomeRules
 from forager.crawl.pages import CarryOver, Pages
-from forager.crawl.rendering import open_rendering
+from forager.crawl.reports.activity import Activity, ActivityReports
 from forager.crawl.service import decrypt_secrets, default_source, encrypt_secrets
 from forager.crawl.store import state as state_rows
-from forager.crawl.visitor import Visitor
+from forager.crawl.visit.content_filter import ContentFilter
+from forager.crawl.visit.gate import join_gate
+from forager.crawl.visit.logins import LoginWatch
+from forager.crawl.visit.markdown import MarkdownFirst
+from forager.crawl.visit.outcomes import OutcomeRules
+from forager.crawl.visit.rendering import open_rendering
+from forager.crawl.visit.visitor import Visitor
 from forager.db.database import Connection
 from forager.documents.publication import abandon_building
 from forager.documents.writer import GenerationWriter
@@ -89,7 +89,7 @@ class _Crawl:
 
     async def run(self) -> Outcome:
         state = self.committer.state
-        async with self.known.loading(state.ledger.discovered, first=not state.seeded):
+        async with self.known.loading(state.ledger.discovered):
             return await self._run()
 
     async def _run(self) -> Outcome:
@@ -188,7 +188,15 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         extractor,
         pages,
         rendering,
-        MarkdownFirst(context, gate.robots, extractor, writer, is_on=reads_markdown),
+        MarkdownFirst(
+            context,
+            gate.robots,
+            extractor,
+            writer,
+            state.ledger,
+            is_on=reads_markdown,
+            negotiates="accept" not in map(str.lower, options.headers),
+        ),
         LoginWatch.of(options),
         CarryOver(pages, options, context.settings),
         committer.writing,
@@ -201,7 +209,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         visitor,
         Finalization(context, options, state, committer, rereading),
         learner,
-        Seeding(context, options, state, discovery, committer, gate.robots),
+        Seeding(context, options, state, discovery, known, committer, gate.robots),
         Activity(context, state, gate.budgets, gate.robots),
         known,
     )

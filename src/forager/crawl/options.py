@@ -346,6 +346,7 @@ class CrawlOptions(CrawlChoices):
 
     @property
     def seeds(self) -> tuple[NormalizedUrl, ...]:
+        """The start URLs."""
         return tuple(NormalizedUrl(url) for url in self.urls)
 
     @property
@@ -357,6 +358,7 @@ class CrawlOptions(CrawlChoices):
 
     @property
     def page_limit(self) -> int | None:
+        """The pages the crawl may fetch, by its options and by the quota of its owner."""
         limits = (self.max_pages, self.granted_pages)
         return min((limit for limit in limits if limit is not None), default=None)
 
@@ -385,6 +387,7 @@ def one_strategy(strategies: list[Any]) -> Any:
 
 
 def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
+    """The payload of a crawl, checked; options with their default are left out."""
     return crawl_options(payload).model_dump(mode="json", exclude_defaults=True)
 
 

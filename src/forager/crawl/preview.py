@@ -11,9 +11,9 @@ from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.frontier.entry import Via
 from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.frontier.seeding import fetch_sitemap, first_urls, scope_of, sitemap_urls
-from forager.crawl.gate import open_gate
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import Sitemap
+from forager.crawl.visit.gate import open_gate
 from forager.db.database import Database
 from forager.errors import ErrorKind, ForagerError, GiveUp
 from forager.extract.urls import NormalizedUrl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
+    """The outcome of a URL; every discovered URL that is not pending has exactly one."""
+
     FETCHED = "fetched"
     UNCHANGED = "unchanged"
     DUPLICATE = "duplicate"
@@ -81,6 +83,13 @@ class Settlement:
     remarks: tuple[str, ...] = ()
     # a product page, which is to be tracked
     is_product: bool = False
+
+    def found_keys(self) -> Iterator[bytes]:
+        """The keys of all URLs that were found on the page."""
+        if self.links is not None:
+            yield from self.links.each_key()
+        for entry in self.found:
+            yield entry.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ AT_ONCE = 100
 
 
 class Traffic(StrEnum):
+    """What can be done with all crawls and tasks of a host."""
+
     RESUME = "resume"
     SLOW = "slow"
     PAUSE = "pause"

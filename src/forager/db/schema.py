@@ -164,6 +164,8 @@ ANSWER_LIMIT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
+    """Whether the database answers, and has the schema of this version."""
+
     database: bool
     schema: str | None
     expected_schema: str = SCHEMA_VERSION

@@ -100,6 +100,8 @@ LIMIT = 3 * OFFER_LIMIT
 
 
 class Inbox:
+    """Passes received tasks from the thread of the consumer to the claims of the worker."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, hints: Hints) -> None:
         self._loop = loop
         self._hints = hints

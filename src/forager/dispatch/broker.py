@@ -193,6 +193,8 @@ class BrokerUnavailable(ForagerError):
 
 
 class CeleryMissing(InvalidInput):
+    """Celery is configured, and not installed."""
+
     def __init__(self) -> None:
         super().__init__(
             "FORAGER_DISPATCH=celery needs Celery, which is not installed",

@@ -33,6 +33,8 @@ class Band(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """Where messages about tasks go: a queue for each stage, band and region."""
+
     stage: str
     band: Band
     region: str | None = None
@@ -76,6 +78,8 @@ _EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
 @dataclass(frozen=True, slots=True)
 class TaskMessage:
+    """A message about tasks, in the format of Celery."""
+
     route: Route
     task_ids: Sequence[int]
 

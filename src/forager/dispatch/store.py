@@ -42,12 +42,14 @@ async def select_places(
 
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
+    """Those of the tasks whose page waits to be parsed."""
     return await Values(connection).as_set(
         "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'", (list(task_ids),)
     )
 
 
 async def select_regions(connection: Connection) -> list[str]:
+    """All regions that a domain or an active proxy names."""
     return await Values(connection).all(
         """
         SELECT region FROM domains WHERE region IS NOT NULL

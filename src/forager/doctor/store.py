@@ -22,6 +22,7 @@ async def select_connections(connection: Connection) -> tuple[int, int]:
 
 
 async def select_autovacuum(connection: Connection) -> bool:
+    """Whether the server vacuums tables by itself."""
     return await Values(connection, bool).one(
         """
         SELECT current_setting('autovacuum')::boolean

@@ -11,9 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from forager.db.database import Database
-from forager.documents.diff import ChangedPage, Diff, SectionChange, diff_generations
+from forager.documents.diff import ChangedPage, Diff, diff_generations
 from forager.documents.generation import Source
 from forager.documents.publication_events import difference_path
+from forager.documents.section_diff import SectionChange
 from forager.documents.store.generations import select_generation_by_id, select_source
 from forager.errors import NotAllowed, NotFound, error_text
 from forager.events import service as events

@@ -119,8 +119,9 @@ class CheckedPages:
     def add(self, page: PageAudit) -> None:
         self.read += 1
         losses = page.losses
-        self.words[losses.generator] += losses.words
-        lost = self.lost.setdefault(losses.generator, Counter())
+        generator = losses.generator or UNKNOWN  # pages of markdown have none
+        self.words[generator] += losses.words
+        lost = self.lost.setdefault(generator, Counter())
         lost.update({"word": len(losses.lost_words)})
         lost.update({kind: len(texts) for kind, texts in losses.lost.items()})
         self.removed.update(losses.removed_words)
@@ -135,7 +136,7 @@ class CheckedPages:
     def summary(self) -> str:
         """Words of the pages, and what of them is lost, by generator."""
         return "; ".join(
-            f"{'' if name in ('', UNKNOWN) else f'{name}: '}{words:,} words,"
+            f"{'' if name == UNKNOWN else f'{name}: '}{words:,} words,"
             f" {_lost_text(self.lost[name])} lost"
             for name, words in self.words.most_common(MAX_EXAMPLES)
         )

@@ -45,6 +45,8 @@ _PAGE_SUFFIX = re.compile(r"\.(?:x?html?|md|txt|php|aspx?)$", re.IGNORECASE)
 
 
 class PageFormat(StrEnum):
+    """The format of an export of pages."""
+
     MARKDOWN = "markdown"  # one JSON object per line; the command line also writes a folder
     PARQUET = "parquet"  # one row per page, with its markdown
     LLMS = "llms"  # llms.txt: a list of links

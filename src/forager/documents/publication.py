@@ -12,6 +12,7 @@ from forager.documents.publication_events import record_publication
 from forager.documents.store import building, generations, publishing
 from forager.documents.store.generations import select_generations_of_jobs
 from forager.documents.store.removal import abandon_building
+from forager.documents.versions import base_name, version_key, version_of
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
 
@@ -108,6 +109,7 @@ async def reopen(
 
 
 async def existing_source(connection: Connection, source_id: str) -> Source:
+    """A source by its exact name; raises NotFound."""
     source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
@@ -154,6 +156,7 @@ async def _swap(connection: Connection, target: Generation, source: Source) -> G
 
 
 def nothing_published(source: Source) -> NotAllowed:
+    """The error for a source without a published generation, with the reason."""
     if source.held_back_message is None:
         return NotAllowed(f"source {source.id} has nothing published yet")
     return NotAllowed(
@@ -165,6 +168,18 @@ def nothing_published(source: Source) -> NotAllowed:
 def publish_hint(source_id: str) -> Hint:
     """How to publish a generation that is held back."""
     return Hint("{} publishes it anyway.", action("sources publish", source_id, force=True))
+
+
+async def missing_source(
+    connection: Connection, source_id: str, owner: UUID | None = None
+) -> NotFound:
+    """No source has this name; of a version, the error lists those that exist."""
+    base = base_name(source_id)
+    named = await generations.select_sources_named(connection, base)
+    versions = {version_of(each.id) for each in named if owner is None or each.user_id == owner}
+    if base == source_id or not (known := sorted(filter(None, versions), key=version_key)):
+        return no_such_source(source_id)
+    return NotFound(f"there is no source {source_id}", hint=f"Versions: {', '.join(known)}")
 
 
 def no_such_source(source_id: str) -> NotFound:

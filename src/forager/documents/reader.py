@@ -24,7 +24,7 @@ from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
-from forager.documents.publication import existing_source, publish_hint
+from forager.documents.publication import existing_source, missing_source, publish_hint
 from forager.documents.sources import get_source
 from forager.documents.store import generations, reads
 from forager.documents.store.reads import select_carried_page, select_near_duplicates
@@ -58,9 +58,11 @@ class ReadPage:
 
     @property
     def markdown(self) -> str:
+        """The whole page as markdown."""
         return as_markdown(self.sections)
 
     def with_links(self, style: LinkStyle) -> ReadPage:
+        """The same page with its links absolute, or relative to it."""
         return replace(self, sections=with_links(self.sections, self.document.url, style))
 
 
@@ -113,7 +115,7 @@ async def read_page(
         raise InvalidInput("a generation is a number of one source", hint="Name the source.")
     if generation is not None and source_id is not None:
         source_id = (await get_source(database, source_id, owner=user_id)).id
-    spellings = _spellings(url)
+    spellings = spellings_of(url)
     async with database.connection() as connection:
         for spelling in spellings:
             if generation is None or source_id is None:
@@ -132,6 +134,10 @@ async def read_page(
             )
             if held_back is not None:
                 raise _held_back(spellings[0], held_back)
+        if source_id is not None and not await generations.select_sources_named(
+            connection, source_id
+        ):
+            raise await missing_source(connection, source_id, user_id)
     place = f" in {source_id}" if source_id else ""
     if generation is not None:
         place = f" in generation {generation} of {source_id}"
@@ -151,7 +157,7 @@ def _held_back(url: str, generation: Generation) -> NotFound:
 
 async def lists_page(database: Database, generation: Generation, url: str) -> bool:
     """Whether a generation lists a URL."""
-    return await database.run(reads.generation_lists, generation.id, url_key(_spellings(url)[0]))
+    return await database.run(reads.generation_lists, generation.id, url_key(spellings_of(url)[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +193,8 @@ async def read_response_of(
     return await read_response(archive_options(settings).open(), ref)
 
 
-def _spellings(url: str) -> list[NormalizedUrl]:
+def spellings_of(url: str) -> list[NormalizedUrl]:
+    """The URL of a page; without a scheme, under both."""
     given = with_scheme(url)
     normalized = normalize(given)
     if isinstance(normalized, Refusal):
@@ -247,12 +254,19 @@ def requested_sections(page: ReadPage, url: str, name: str | None = None) -> lis
 
 def section_of(page: ReadPage, name: str) -> list[SectionRow]:
     """A section and everything below it: by its anchor or one in it, its heading or a name."""
-    sections = page.sections
+    found = named_section(page.sections, page.document.title, name)
+    if not found:
+        raise no_such_section(page.document.url, name, page.sections)
+    return found
+
+
+def named_section(sections: Sequence[SectionRow], title: str | None, name: str) -> list[SectionRow]:
+    """The section of a page with a name and everything below it; empty without such a section."""
     anchor = name.removeprefix("#")
     # a link escapes what an id need not
     anchors = {anchor, unquote(anchor)}
     folded = anchor.casefold()
-    container = page_container(page.document.title, sections)
+    container = page_container(title, sections)
     matches: tuple[Callable[[SectionRow], bool], ...] = (
         lambda section: section.anchor in anchors,
         lambda section: not anchors.isdisjoint(section.anchors),
@@ -262,9 +276,13 @@ def section_of(page: ReadPage, name: str) -> list[SectionRow]:
     for is_match in matches:
         for start, section in enumerate(sections):
             if is_match(section):
-                return sections[start : _end_of(sections, start)]
-    raise NotFound(
-        f"{page.document.url} has no section {name!r}",
+                return list(sections[start : _end_of(sections, start)])
+    return []
+
+
+def no_such_section(url: str, name: str, sections: Sequence[SectionRow]) -> NotFound:
+    return NotFound(
+        f"{url} has no section {name!r}",
         hint=f"Sections: {', '.join(_section_names(sections)[:MAX_NAMES])}",
     )
 

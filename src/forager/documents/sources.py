@@ -14,10 +14,11 @@ from forager.documents.generation import Generation, Schedule, Source, SourceDec
 from forager.documents.publication import (
     existing_source,
     locked_source,
+    missing_source,
     no_such_generation,
-    no_such_source,
 )
 from forager.documents.store import generations, publishing, removal
+from forager.documents.versions import base_name
 from forager.errors import InvalidInput, NotAllowed, NotFound, TooManyRequests
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob
@@ -47,17 +48,28 @@ async def get_source(database: Database, source_id: str, *, owner: UUID | None =
 
     One of another owner than the given one is not found.
     """
-    named = await database.run(generations.select_sources_named, source_id)
-    seen = [each for each in named if owner is None or each.user_id == owner]
-    found = [each for each in seen if each.id == source_id] or seen
-    if not found:
-        raise no_such_source(source_id)
+    async with database.connection() as connection:
+        named = await generations.select_sources_named(connection, source_id)
+        seen = [each for each in named if owner is None or each.user_id == owner]
+        found = [each for each in seen if each.id == source_id] or seen
+        if not found:
+            raise await missing_source(connection, source_id, owner)
     if len(found) > 1:
         raise InvalidInput(
             f"source {source_id} has several versions: {', '.join(each.id for each in found)}",
             hint="Name one of them.",
         )
     return found[0]
+
+
+async def get_other_source(
+    database: Database, source: Source, name: str, *, owner: UUID | None = None
+) -> Source:
+    """A source by its name, or another version of a source by its version: `3.12`."""
+    try:
+        return await get_source(database, name, owner=owner)
+    except NotFound:
+        return await get_source(database, f"{base_name(source.id)}@{name}", owner=owner)
 
 
 async def list_generations(
@@ -74,6 +86,7 @@ async def list_generations(
 
 
 async def get_generation(database: Database, source_id: str, number: int) -> Generation:
+    """A generation of a source by its number; raises NotFound."""
     found = await database.run(generations.select_generation, source_id, number)
     if found is None:
         raise no_such_generation(source_id, number)
@@ -104,6 +117,7 @@ async def refresh(
 
 
 async def enqueue_refresh(queue: Queue, source: Source, *, actor: str) -> Enqueued:
+    """Add a crawl with the options of the last one; an active crawl is the answer."""
     return await queue.enqueue(_refresh_of(source), actor=actor)
 
 

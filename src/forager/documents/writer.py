@@ -217,7 +217,8 @@ class GenerationWriter:
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or return why not."""
         source = await publication.locked_source(connection, self.source_id)
-        await publishing.count_removed(connection, self.generation_id)
+        if self.base_id is not None:
+            await publishing.count_removed(connection, self.generation_id)
         effort = await publishing.select_effort(connection, self._context.job.id)
         if source.published_generation != self.base_id:
             reason: str | None = "what was published when the crawl began has been replaced since"

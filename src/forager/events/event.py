@@ -13,6 +13,8 @@ from forager.errors import InvalidInput
 
 
 class EventKind(StrEnum):
+    """A kind of event, as webhooks subscribe to it."""
+
     PRODUCT_ADDED = "product.added"
     PRICE_CHANGED = "product.price_changed"
     AVAILABILITY_CHANGED = "product.availability_changed"
@@ -48,6 +50,8 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
+    """An event as it is listed."""
+
     id: int
     kind: str
     product_id: int | None
@@ -73,6 +77,7 @@ class EventContent(EventRow):
 
 
 def checked_kind(text: str) -> EventKind:
+    """A kind by its name; raises InvalidInput with the names."""
     try:
         return EventKind(text)
     except ValueError:

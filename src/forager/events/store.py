@@ -84,6 +84,7 @@ async def select_events(
     before: int | None,
     limit: int,
 ) -> list[EventRow]:
+    """Events, newest first, that meet all conditions that are given."""
     return await Rows(connection, EventRow).all(
         f"""
         SELECT {_EVENT}
@@ -128,6 +129,7 @@ OLD_EVENTS = OldRows(
 
 
 async def select_contents(connection: Connection, event_ids: Sequence[int]) -> list[EventContent]:
+    """Events with what their messages say about the product."""
     return await Rows(connection, EventContent).all(
         f"""
         SELECT {_EVENT}, p.url AS product_url, p.product_name, e.user_id
@@ -177,6 +179,7 @@ async def enqueue_changes(
 async def occurred_since(
     connection: Connection, kind: str, source_id: str, since: datetime
 ) -> bool:
+    """Whether a source had an event of this kind after a time."""
     return await Tuples(connection).exists(
         """
         SELECT FROM catalog_events

@@ -19,11 +19,12 @@ from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import HeadedText
 from forager.extract.markdown.contents import remove_contents
 from forager.extract.markdown.convert import Converter
-from forager.extract.markdown.definitions import MAX_HEADING_LENGTH
 from forager.extract.markdown.escape import escape_text
 from forager.extract.markdown.headings import read_heading
 from forager.extract.markdown.phrasing import MIN_BUDGET, Links
 from forager.extract.markdown.scan import looks_like_markdown, scan_markdown
+from forager.extract.markdown.signatures import MAX_HEADING_LENGTH
+from forager.extract.markdown.styles import apply_styles
 from forager.extract.markdown.tokens import Tokens, first_id, tokenize
 from forager.extract.metadata import detect_language
 from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts, without_labels
@@ -37,7 +38,10 @@ def tokens_of(tree: LexborHTMLParser) -> tuple[Tokens | None, int]:
     if STREAMED in html:
         place_streamed_pieces(tree)
         html = _body(tree)
-    return (tokenize(html) if html else None), len(html)
+    tokens = tokenize(html) if html else None
+    if tokens is not None and tree.head is not None and (styles := tree.head.css("style")):
+        apply_styles(tokens, "".join(style.text() for style in styles))
+    return tokens, len(html)
 
 
 def extract_document(

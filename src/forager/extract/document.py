@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # extracted again, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 11
+EXTRACTOR_VERSION = 12
 
 
 def extractor_version(digest: str = "") -> str:

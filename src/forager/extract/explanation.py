@@ -13,6 +13,7 @@ from forager.extract.document import RemovedBlock
 from forager.extract.markdown.tokens import Tokens, spaced_text
 
 PHRASE = "a phrase of buttons, labels and notices"
+CODE = "pre"  # the element of parts that were cut from code
 
 
 def explain_removed(
@@ -30,6 +31,7 @@ def explain_removed(
     """
     found = Counter(_elements(tokens, main, marked, pages))
     found.update(RemovedBlock(phrase, "text", PHRASE) for phrase in phrases)
+    found.update(RemovedBlock(text, CODE, reason) for (_, reason), text in tokens.cut.items())
     found.update(RemovedBlock(text, "text", ElementVerdict.CONTENTS.value) for text in contents)
     return tuple(
         RemovedBlock(block.text, block.element, block.reason, count)

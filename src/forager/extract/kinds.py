@@ -9,6 +9,8 @@ _SNIFF_BYTES = 512
 
 
 class ContentKind(StrEnum):
+    """What a body contains, and so how it is read."""
+
     HTML = "html"
     XHTML = "xhtml"
     MARKDOWN = "markdown"

@@ -13,6 +13,8 @@ MAX_LINKS = 50_000
 
 
 class Link(NamedTuple):
+    """A link of a page."""
+
     url: NormalizedUrl
     nofollow: bool  # every link to this URL says nofollow, ugc or sponsored
 

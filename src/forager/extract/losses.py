@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.composition import tokens_of
 from forager.extract.document import Document, ExtractedPage
+from forager.extract.explanation import CODE
 from forager.extract.generators import generator_of
 from forager.extract.markdown.tags import Shape
 from forager.extract.markdown.tokens import Tokens, spaced_text
 from forager.extract.text import name_set
 
 _WORD = re.compile(r"\w+")
-_TARGET = re.compile(r"\]\([a-z][a-z0-9+.-]*+:[^\s()]*+\)")
-_MARKS = re.compile(r"[`*]+")
+_FENCE = re.compile(r"(?:[-*>] |\d+\. |>|\s)*(`{3,})")
+_TARGET = re.compile(r"(?<!\\)\]\([a-z][a-z0-9+.-]*+:[^\s()]*+\)")
+_MARKS = re.compile(r"[`*\[\]]+")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _BLOCKS = name_set("ul ol dl p div pre table blockquote")
 _MAX_COMPARED = 200  # characters of one element
@@ -78,7 +80,7 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
         by_rule[_rule(block.reason)] += len(words) * block.count
         removed.update(words * block.count)
     text = _plain(document)
-    # emphasis may be inside a word, and a star between two of them,
+    # emphasis and links may be inside a word, and a star between two of them,
     # and `<br>` may separate the lines of a cell, or be a word of the page
     lines = text.replace("<br>", " ")
     joined, separated = (
@@ -88,11 +90,23 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
     elements: Counter[str] = Counter()
     missing: dict[str, list[str]] = {kind: [] for kind in KINDS}
     have = _compact(text) + (_compact(lines) if lines != text else "")
-    gone = _compact("".join(block.text for block in document.removed))
+    removed_texts = [_compact(block.text) for block in document.removed]
+    gone = "".join(removed_texts)
+    cut_from_code = [
+        list(map(_compact, block.text.split()))
+        for block in document.removed
+        if block.element == CODE
+    ]
     for kind, pieces in _elements(tokens, reading.facts.title or ""):
         elements[kind] += 1
         where = _headings(document) if kind == "title" else have
-        if not all(_is_in(piece, where) or piece in gone for piece in pieces):
+        if not all(
+            piece in gone
+            or _is_in(piece, where, gone)
+            or _left(piece, removed_texts) in where
+            or any(_uncut(piece, parts) in where for parts in cut_from_code)
+            for piece in pieces
+        ):
             missing[kind].append(" ".join(pieces)[:_MAX_COMPARED])
     return Losses(
         generator=generator_of(html),
@@ -106,12 +120,32 @@ def count_losses(html: str, reading: ExtractedPage) -> Losses:
     )
 
 
-def _is_in(piece: str, text: str) -> bool:
-    """Whether a text has a piece, or most parts of it: rules remove labels inside."""
+def _is_in(piece: str, text: str, gone: str) -> bool:
+    """Whether a text has a piece, or most parts of it that no rule removed, such as a label."""
     if piece in text:
         return True
     parts = [piece[at : at + _PART] for at in range(0, len(piece), _PART)]
-    return len(parts) > 2 and 2 * sum(part in text for part in parts) > len(parts)
+    found = sum(part in text or part in gone for part in parts)
+    return len(parts) > 2 and 2 * found > len(parts)
+
+
+def _left(piece: str, removed: Iterable[str]) -> str:
+    """A piece without the texts in it that rules removed."""
+    for text in removed:
+        if text in piece:
+            piece = piece.replace(text, "", 1)
+    return piece
+
+
+def _uncut(piece: str, parts: Iterable[str]) -> str:
+    """A piece without parts that were cut from it in their order, such as the numbers of lines."""
+    at = 0
+    for part in parts:
+        if (found := piece.find(part, at)) < 0:
+            break
+        piece = piece[:found] + piece[found + len(part) :]
+        at = found
+    return piece
 
 
 def _is_joined(word: str, have: str, gone: str) -> bool:
@@ -126,8 +160,19 @@ def _rule(reason: str) -> str:
 
 
 def _plain(document: Document) -> str:
-    text = _TARGET.sub("]", f"{document.title}\n{document.markdown}")
-    return _ESCAPED.sub(r"\1", text)
+    """The text of a document without marks and link targets; code stays as it is."""
+    lines = [document.title]
+    fence = ""
+    for line in document.markdown.split("\n"):
+        opened = _FENCE.match(line)
+        if fence:
+            fence = "" if line.lstrip("> ") == fence else fence
+        elif opened:
+            fence = opened[1]
+        else:
+            line = _ESCAPED.sub(r"\1", _TARGET.sub("]", line))
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _compact(text: str) -> str:

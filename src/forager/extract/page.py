@@ -13,7 +13,7 @@ from forager.errors import InvalidInput, error_text
 from forager.extract.content.state import MAX_TEXT_OF_SHELL, needs_javascript, state_html
 from forager.extract.decode import Decoded, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
-from forager.extract.generators import generator_of
+from forager.extract.generators import UNKNOWN, generator_of
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.links import NO_LINKS, LinkSet, links_in_text, resolve_links
 from forager.extract.markup import close_self_closed, cut_hostile_markup
@@ -55,6 +55,7 @@ class PageFacts:
     canonical: NormalizedUrl | None = None
     refresh: Refresh | None = None
     markdown: NormalizedUrl | None = None  # where the page says it is as markdown
+    may_have_markdown: bool = False  # a sign that its site offers pages as markdown
     directives: Directives = ALLOW_ALL
     outlinks: LinkSet = NO_LINKS
     needs_javascript: bool = False
@@ -111,9 +112,10 @@ def _read_converted(
 def _header_facts(
     page: NormalizedUrl, kind: ContentKind, headers: Headers, agent: str
 ) -> PageFacts:
-    robots, links = [], []
+    robots, links, may_have_markdown = [], [], False
     for name, value in headers:
         lower = name.lower()
+        may_have_markdown |= lower == "x-llms-txt" or (lower == "link" and _has_sign(value))
         if lower == "x-robots-tag":
             robots.append(value)
         elif lower == "link":
@@ -124,8 +126,22 @@ def _header_facts(
         markdown = first_page(header_markdown(links), LinkResolver(page))
     directives = header_directives(robots, agent) if robots else ALLOW_ALL
     return PageFacts(
-        page, kind, base_url=page, canonical=canonical, markdown=markdown, directives=directives
+        page,
+        kind,
+        base_url=page,
+        canonical=canonical,
+        markdown=markdown,
+        may_have_markdown=may_have_markdown,
+        directives=directives,
     )
+
+
+# lists of markdown files, a link to the page as markdown, and a link to any
+_MARKDOWN_SIGNS = ("llms.txt", "llms-full.txt", "text/markdown", '.md"')
+
+
+def _has_sign(text: str) -> bool:
+    return any(sign in text for sign in _MARKDOWN_SIGNS)
 
 
 # --- text -----------------------------------------------------------------------------------
@@ -170,6 +186,7 @@ def _read_html(
         elements.hrefs |= collect_elements(tree).hrefs
         text_length, content_hash = _weigh(title, _visible_text(tree))
     outlinks = resolve_links(elements.hrefs, resolver, facts.url)
+    generator = generator_of(text)
     page = PageFacts(
         url=facts.url,
         kind=facts.kind,
@@ -178,11 +195,13 @@ def _read_html(
         title=title,
         language=language_of(elements),
         translations=translations_of(elements, resolver),
-        generator=generator_of(text),
+        generator=generator,
         base_url=resolver.base,
         canonical=canonical or facts.canonical,
         refresh=refresh_of(elements, resolver, facts.url),
         markdown=first_page(elements.markdown, resolver) or facts.markdown,
+        # most sites with markdown are generated, and their pages name the generator
+        may_have_markdown=facts.may_have_markdown or generator != UNKNOWN or _has_sign(text),
         directives=facts.directives | meta_robots(elements, agent),
         outlinks=outlinks,
         needs_javascript=shell,

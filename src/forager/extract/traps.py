@@ -14,6 +14,8 @@ from enum import StrEnum
 
 
 class TrapRule(StrEnum):
+    """A rule for URLs that never end."""
+
     DEEP_PATH = "deep_path"
     REPEATING_PATH = "repeating_path"
     SESSION_ID = "session_id"

@@ -40,6 +40,7 @@ class ErrorFilter:
             )
 
     async def parameters(self, connection: Connection) -> store.Conditions:
+        """The filter as parameters of a statement."""
         ids = None if self.domain is None else await domains_of(connection, self.domain)
         return {**asdict(self), "domain_ids": ids}
 
@@ -90,6 +91,7 @@ async def list_errors(
 
 
 async def get_error(database: Database, error_id: int, *, user_id: UUID | None = None) -> ErrorRow:
+    """An error by its ID that the owner may see; raises NotFound."""
     if 0 < error_id < LARGEST_ID:
         wanted = ErrorFilter(user_id=user_id)
         found = await list_errors(database, wanted, cursor=str(error_id + 1), limit=1)

@@ -32,6 +32,8 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
+    """One error with its place and its cause."""
+
     id: int
     task_id: int | None
     job_id: str | None
@@ -61,6 +63,7 @@ MATCHES: LiteralString = """
 async def insert_job_error(
     connection: Connection, job_id: UUID, cause: Cause, url: str | None
 ) -> None:
+    """Log the error of a job."""
     await connection.execute(
         """
         INSERT INTO error_logs (job_id, stage, error_type, error_kind, error_message, message_key,
@@ -82,6 +85,7 @@ FAILED_ATTEMPTS = RowArrays(
 
 
 def failure_columns(failed: Sequence[Any]) -> dict[str, Any]:
+    """The parameters that log the failed ones of these attempts in one statement."""
     return FAILED_ATTEMPTS.values(
         (attempt for attempt in failed if attempt.cause is not None),
         task_id="task.id",
@@ -113,6 +117,7 @@ async def insert_errors(connection: Connection, stage: str, failed: Sequence[Any
 async def select_groups(
     connection: Connection, conditions: Conditions, *, limit: int, offset: int
 ) -> list[ErrorGroup]:
+    """Errors by domain, type and message, most frequent first."""
     return await Rows(connection, ErrorGroup).all(
         f"""
         WITH grouped AS (

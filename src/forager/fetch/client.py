@@ -89,6 +89,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
+        """Close all connections."""
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()

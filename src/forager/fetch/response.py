@@ -50,6 +50,8 @@ _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
 
 class Method(StrEnum):
+    """The method of a request."""
+
     GET = "GET"
     HEAD = "HEAD"
     # only requests of rendered pages

@@ -309,6 +309,8 @@ LIMITS = SandboxLimits(processes=1, seconds=10.0, memory_mb=640)
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
+    """What an image is, by its bytes."""
+
     media_type: str
     extension: str
     width: int
@@ -323,6 +325,7 @@ class ImageInspection:
         self._sandboxes = SandboxPool(MODULE, memory, limits, subject="image")
 
     async def inspect(self, data: bytes) -> ImageInfo:
+        """What an image is; raises GiveUp for a file that is none."""
         answer, _ = await self._sandboxes.request({}, data)
         if (refused := answer.get("refused", answer.get("error"))) is not None:
             raise GiveUp(str(refused), kind=ErrorKind.PARSE)

@@ -28,6 +28,8 @@ assert WebPImagePlugin.SUPPORTED
 
 
 class ImageFormat(NamedTuple):
+    """A format of images that is stored."""
+
     pillow: str
     media_type: str
     extension: str

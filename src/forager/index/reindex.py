@@ -52,6 +52,8 @@ class Reindexed:
 
 
 class Reindexer:
+    """Builds a new index beside the one in use, and switches to it when it is complete."""
+
     def __init__(
         self,
         database: Database,

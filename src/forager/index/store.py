@@ -38,6 +38,7 @@ _STATE: LiteralString = """
 
 
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
+    """The index in use for a kind; None before the first one."""
     return await Rows(connection, IndexState).first(_STATE, (kind,))
 
 
@@ -129,6 +130,7 @@ async def complete(connection: Connection, kind: str, building: str) -> bool:
 
 
 async def forget_old(connection: Connection, kind: str, old: str) -> None:
+    """Note that the previous index of a kind was deleted."""
     await connection.execute(
         "UPDATE search_indexes SET old = NULL WHERE kind = %s AND old = %s", (kind, old)
     )
@@ -138,6 +140,7 @@ async def forget_old(connection: Connection, kind: str, old: str) -> None:
 
 
 async def touch(connection: Connection, kind: str) -> None:
+    """Note that the index of a kind was fed now."""
     await connection.execute("UPDATE search_indexes SET fed_at = now() WHERE kind = %s", (kind,))
 
 

@@ -10,6 +10,8 @@ from forager.errors import NotAllowed
 
 
 class Status(StrEnum):
+    """The state of a job."""
+
     PENDING = "pending"
     PROCESSING = "processing"
     COMPLETED = "completed"

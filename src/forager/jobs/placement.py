@@ -50,12 +50,20 @@ class Runners:
         self._started = 0
         self._shared_limit = shared_runners(settings)
 
+    def discard_spare(self) -> None:
+        """End the process that was started for the first runner if there is no job for it."""
+        if self._spare is not None:
+            self._spare.discard()
+            self._spare = None
+
     def jobs(self) -> Iterator[tuple[RunnerProcess, HostedJob]]:
+        """All jobs, with their runners."""
         for runner in self.all:
             for job in runner.jobs.values():
                 yield runner, job
 
     def of(self, job_id: UUID) -> RunnerProcess | None:
+        """The runner of a job; None if the job does not run here."""
         return next((runner for runner in self.all if job_id in runner.jobs), None)
 
     def free(self, *, own: bool) -> int:

@@ -67,6 +67,7 @@ class HostedJob:
 
     @property
     def is_leased(self) -> bool:
+        """Whether its lease is to be renewed."""
         return not self.ended and self.drop_reason is None
 
     def is_overdue(self, now: float) -> bool:
@@ -76,6 +77,7 @@ class HostedJob:
 
     @property
     def is_starting(self) -> bool:
+        """Whether it was assigned lately and has not committed yet."""
         began = time.monotonic() - self.started
         return self.last_progress == self.started and began < STARTING
 
@@ -138,10 +140,12 @@ class RunnerProcess(SupervisedProcess):
 
     @property
     def is_usable(self) -> bool:
+        """Whether further jobs may be assigned to it."""
         return not (self.own or self.retired or self.kill_reason or self.exited.is_set())
 
     @property
     def starting_jobs(self) -> int:
+        """Number of jobs that are starting."""
         return sum(job.is_starting for job in self.jobs.values())
 
     def brake(self, settings: Settings) -> str | None:
@@ -159,19 +163,23 @@ class RunnerProcess(SupervisedProcess):
     # --- its jobs ----------------------------------------------------------------------------
 
     def assign(self, job: Job, worker_id: UUID, renewed_at: float) -> HostedJob:
+        """Let it run a job."""
         hosted = self.jobs[job.id] = HostedJob(job, worker_id)
         self.send(RunJob(str(job.id), job.kind, job.lease, renewed_at, alone=self.own))
         return hosted
 
     def renewed(self, jobs: Sequence[UUID], at: float) -> None:
+        """Let it know that the leases of jobs were renewed."""
         self.send(RenewedLeases([str(job) for job in jobs], at))
 
     def ask_job_to_stop(self, job: HostedJob, cause: StopCause) -> None:
+        """Ask a job to commit and return; asked once for each cause."""
         if job.stop_sent != cause:
             job.stop_sent, job.stop_sent_at = cause, time.monotonic()
             self.send(Stop(cause, str(job.id)))
 
     def carry_on(self, job: HostedJob) -> None:
+        """Revoke a pause."""
         if job.stop_sent is StopCause.PAUSE:
             job.stop_sent = None
             self.send(Continue(str(job.id)))
@@ -187,10 +195,12 @@ class RunnerProcess(SupervisedProcess):
             self.send(CancelJob(str(job.id)))
 
     def forget(self, job: HostedJob) -> None:
+        """The job no longer runs here."""
         del self.jobs[job.id]
         self.idle_since = time.monotonic()
 
     def how_it_ended(self) -> str:
+        """Why it ended, for the history of its jobs."""
         ended = super().how_it_ended()
         by_itself = self.kill_reason is None and (self.exit_code or 0) >= 0
         return f"{ended} before the job was finished" if by_itself else ended
@@ -198,11 +208,13 @@ class RunnerProcess(SupervisedProcess):
     # --- limits ------------------------------------------------------------------------------
 
     def forgive_silence(self) -> None:
+        """Begin all limits again, after a time in which this process did not run."""
         super().forgive_silence()
         for job in self.jobs.values():
             job.last_progress = self.last_tick
 
     def enforce_limits(self, settings: Settings) -> None:
+        """Kill it if it, or one of its jobs, exceeds a limit."""
         super().enforce_limits(settings)
         now = time.monotonic()
         for job in self.jobs.values():

@@ -12,8 +12,9 @@ from forager.db.database import Database
 from forager.jobs import workers
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
-from forager.jobs.queue import Queue, log_failure, retry_delays
+from forager.jobs.queue import Queue, log_failure
 from forager.jobs.store import moves
+from forager.jobs.worker_queue import retry_delays
 from forager.logs import get_logger
 from forager.metrics.catalog import LEASE_LOSSES
 from forager.processes.identity import StaleHeartbeats, has_died
@@ -33,6 +34,7 @@ class Watchdog:
         self._stale = StaleHeartbeats[UUID]()
 
     def service(self) -> Service:
+        """The background service that recovers jobs."""
         return Service(
             name="job recovery",
             every=self._settings.watchdog_interval,
@@ -93,6 +95,7 @@ class Watchdog:
             )
 
     async def check_twice(self) -> list[Job]:
+        """Recover now; a worker without a process needs two looks."""
         return await self._stale.check_twice(self.run_once, self._settings.heartbeat_interval)
 
     @property
@@ -107,6 +110,7 @@ WORKER_MEMORY = 24 * 3600.0
 
 
 def job_services(database: Database, settings: Settings) -> list[Service]:
+    """The background services of jobs: recovery and clean-up."""
     cleanup = partial(delete_old_jobs, database, settings)
     return [
         Watchdog(database, settings).service(),

@@ -30,6 +30,8 @@ MAX_RUNNING = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
+    """A worker as it last reported."""
+
     id: UUID
     host: str
     pid: int
@@ -48,6 +50,7 @@ class Worker:
 
     @property
     def is_reachable(self) -> bool:
+        """Whether it reported lately."""
         return self.state != "unreachable"
 
 
@@ -106,6 +109,7 @@ async def renew(
 
 
 async def unregister(connection: Connection, worker_id: UUID) -> None:
+    """Delete the row of a worker."""
     await connection.execute("DELETE FROM workers WHERE id = %s", (worker_id,))
 
 
@@ -177,6 +181,7 @@ class JobReport:
 
 
 async def job_report(database: Database, queue: Queue, job_id: UUID) -> JobReport:
+    """A job with its progress, its checkpoint and its latest events; raises NotFound."""
     job = await queue.get(job_id)
     async with database.connection() as connection:
         saved = await leases.select_checkpoint(connection, job_id)
@@ -241,6 +246,7 @@ class Registration:
         await self._write(state)
 
     async def end(self) -> None:
+        """Delete the row of the worker."""
         await self._database.run(unregister, self._worker_id)
 
     async def _write(self, state: str) -> str | None:

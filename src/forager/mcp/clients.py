@@ -18,6 +18,8 @@ PASSED_ON = ("FORAGER_HOME", "FORAGER_CONFIG")
 
 
 class McpClient(StrEnum):
+    """A program that can use the MCP server."""
+
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
     CURSOR = "cursor"

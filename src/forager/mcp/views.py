@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forager.crawl.explain.explanation import Explanation
-from forager.crawl.report import CrawlReport
+from forager.crawl.reports.report import CrawlReport
 from forager.documents.diff import ChangedPage, Diff
 from forager.documents.generation import Source
 from forager.documents.page import SectionRow
@@ -75,7 +75,10 @@ def diff_title(diff: Diff) -> str:
         )
     ]
     more = " There are more changes than these." if diff.truncated else ""
-    return f"{diff.source_id}, generation {diff.old} to {diff.new}: {', '.join(counts)}.{more}"
+    compared = f"{diff.source_id}, generation {diff.old} to {diff.new}"
+    if diff.against:
+        compared = f"{diff.against} (generation {diff.old}) to {diff.source_id} ({diff.new})"
+    return f"{compared}: {', '.join(counts)}.{more}"
 
 
 def diff_text(diff: Diff) -> str:
@@ -89,7 +92,8 @@ def diff_text(diff: Diff) -> str:
 
 
 def _changed(page: ChangedPage) -> Iterator[str]:
-    yield f"{page.url} - {one_line(page.title or '')}"
+    before = f"{page.old_url} to " if page.old_url else ""
+    yield f"{before}{page.url} - {one_line(page.title or '')}"
     for section in page.sections:
         url = f"{page.url}#{section.anchor}" if section.anchor else page.url
         yield f"section ({section.kind}) {one_line(section.heading)}: {url}\n{section.diff}"
@@ -126,7 +130,7 @@ def _counts(report: CrawlReport) -> Iterator[tuple[str, int]]:
 
 def explanation_text(found: Explanation) -> str:
     reason = f" ({found.reason})" if found.reason else ""
-    lines = [f"{found.normalised}: {found.verdict}{reason}: {found.message}"]
+    lines = [f"{found.normalized}: {found.verdict}{reason}: {found.message}"]
     shown = found.publication
     since = f" since {moment(shown.since)}" if shown.since else ""
     lines.append(f"Publication: {shown.message}{since}")

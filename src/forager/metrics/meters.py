@@ -20,6 +20,8 @@ INFINITY = "+Inf"
 
 
 class MeterKind(StrEnum):
+    """A kind of metric, as in Prometheus."""
+
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -47,10 +49,12 @@ class Counter:
         self._values: dict[Labels, float] = {}
 
     def add(self, *labels: str, amount: float = 1) -> None:
+        """Add to the counter of these labels; without I/O."""
         values = self._values
         values[labels] = values.get(labels, 0) + amount
 
     def take(self) -> dict[Key, float]:
+        """What was added since the last call."""
         taken, self._values = self._values, {}
         return {(self.family.name, labels, ""): value for labels, value in taken.items()}
 
@@ -69,6 +73,7 @@ class Histogram:
         self._sums: dict[Labels, float] = {}
 
     def observe(self, seconds: float, *labels: str) -> None:
+        """Count a duration; without I/O."""
         counts = self._values.get(labels)
         if counts is None:
             counts = self._values[labels] = [0] * self._buckets
@@ -77,6 +82,7 @@ class Histogram:
         self._sums[labels] += seconds
 
     def take(self) -> dict[Key, float]:
+        """What was observed since the last call."""
         values, self._values = self._values, {}
         sums, self._sums = self._sums, {}
         name, parts = self.family.name, bucket_names(self.family)

@@ -35,6 +35,7 @@ class Scrape:
     gauges: Gauges
 
     async def text(self) -> str:
+        """All metrics in the text format of Prometheus."""
         gauges = await self.gauges.values()
         values = await self.database.run(store.select_values)
         about: dict[Key, float] = {
@@ -44,6 +45,7 @@ class Scrape:
         return exposition(self.families(), {**about, **gauges, **values})
 
     def families(self) -> list[Family]:
+        """All metrics, with their help texts."""
         meters = [meter.family for meter in METERS]
         return [INFO, DISK, *(gauge.family for gauge in GAUGES), *meters]
 
@@ -54,6 +56,7 @@ def _free_bytes(home: Path) -> float:
 
 
 def open_scrape(database: Database, settings: Settings) -> Scrape:
+    """The metrics of this installation."""
     return Scrape(database, Gauges(database, settings))
 
 

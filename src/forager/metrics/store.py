@@ -52,11 +52,13 @@ async def add_values(
 
 
 async def select_values(connection: Connection) -> dict[Key, float]:
+    """The values of all metrics that several processes add to."""
     cursor = await connection.execute("SELECT name, labels, part, value FROM metric_values")
     return {(name, tuple(labels), part): value async for name, labels, part, value in cursor}
 
 
 async def delete_writer(connection: Connection, writer: UUID) -> None:
+    """Forget a process that wrote metrics."""
     await connection.execute("DELETE FROM metric_writers WHERE id = %s", (writer,))
 
 
@@ -117,6 +119,7 @@ async def insert_backlog(connection: Connection, *, most: int) -> None:
 
 
 async def delete_backlog(connection: Connection, *, days: int) -> None:
+    """Delete samples of the backlog that are older than this number of days."""
     await connection.execute(
         "DELETE FROM backlog_samples WHERE at < now() - %s * interval '1 day'", (days,)
     )
@@ -149,6 +152,7 @@ Rows = list[tuple[Any, ...]]
 async def select_gauge(
     connection: Connection, statement: LiteralString, settings: Settings
 ) -> Rows:
+    """The rows of a statement that measures a gauge."""
     values = {
         "stale_after": settings.stale_after,
         "parser_alert_interval": settings.parser_alert_interval,

@@ -35,6 +35,7 @@ def declared_in(field: FieldInfo) -> Iterator[FieldInfo]:
 
 
 def description_of(field: FieldInfo) -> str:
+    """The description of an input, or an empty text."""
     return next((each.description for each in declared_in(field) if each.description), "")
 
 
@@ -45,9 +46,11 @@ def accepts_text(field: FieldInfo) -> bool:
 
 
 def is_from_file(field: FieldInfo) -> bool:
+    """Whether the command accepts `@FILE` for an input."""
     parts = (*field.metadata, *parts_of(field.annotation))
     return any(isinstance(part, FromFile) for part in parts)
 
 
 def finder_of(field: FieldInfo) -> FoundBy | None:
+    """How the command finds the value of an input by a name."""
     return next((each for each in field.metadata if isinstance(each, FoundBy)), None)

@@ -46,11 +46,14 @@ API = "/api/v1"
 
 
 class Scope(StrEnum):
+    """What a key may do; each scope includes the ones before it."""
+
     READ = "read"  # read the data of its owner
     OPERATE = "operate"  # and start, steer and delete it
     ADMIN = "admin"  # everything of all owners, and the installation itself
 
     def includes(self, other: Scope) -> bool:
+        """Whether this scope is enough where the other is needed."""
         order = list(Scope)
         return order.index(self) >= order.index(other)
 
@@ -151,10 +154,12 @@ class Operation:
 
     @property
     def method(self) -> str:
+        """The HTTP method of the endpoint."""
         return self.call.partition(" ")[0]
 
     @property
     def path(self) -> str:
+        """The path of the endpoint, below `/api/v1`."""
         return self.call.partition(" ")[2]
 
     @property
@@ -164,6 +169,7 @@ class Operation:
 
     @cached_property
     def path_names(self) -> list[str]:
+        """The inputs that are parts of the path."""
         return _PATH_NAME.findall(self.path)
 
     @property

@@ -47,6 +47,7 @@ class RetryPolicy:
     max_attempts: int | None = None
 
     def failure(self, message: Message, error: str) -> Failure:
+        """When a message is sent again after this error, or that it is not."""
         attempts = message.attempts + 1
         if self.max_attempts is not None and attempts >= self.max_attempts:
             return Failure(message.id, error, None)

@@ -31,6 +31,7 @@ class OutboxRecovery:
         self._stale = StaleHeartbeats[UUID]()
 
     def service(self) -> Service:
+        """The background service that returns messages of dead processes."""
         every = min(MAX_INTERVAL, self._settings.watchdog_interval)
         return Service(name="outbox recovery", every=every, step=self.run_once, first_within=0.0)
 

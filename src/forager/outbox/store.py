@@ -100,6 +100,7 @@ async def mark_sent(connection: Connection, ids: Sequence[int]) -> None:
 
 
 async def mark_failed(connection: Connection, failures: Sequence[Failure]) -> None:
+    """Count a failed attempt of each message, and set when it is due again."""
     await connection.execute(
         f"""
         UPDATE outbox
@@ -186,18 +187,21 @@ async def renew(connection: Connection, lane: Lane, *, ids: Sequence[int] | None
 
 
 async def delete_lane(connection: Connection, lane: Lane) -> None:
+    """Delete all messages of a receiver."""
     await connection.execute(
         "DELETE FROM outbox WHERE topic = %s AND lane = %s", (lane.topic, lane.number)
     )
 
 
 async def has_due(connection: Connection, topic: str) -> bool:
+    """Whether a message of a topic can be sent now."""
     return await Tuples(connection).exists(
         f"SELECT FROM outbox WHERE topic = %s AND {UNSENT} AND due_at <= now() LIMIT 1", (topic,)
     )
 
 
 async def select_backlog(connection: Connection, topics: Sequence[str]) -> OutboxBacklog:
+    """How many messages of the topics wait, since when, and how many were refused."""
     row = await Rows(connection, OutboxBacklog).first(
         f"""
         SELECT count(*) FILTER (WHERE attempts = 0)::int AS waiting,

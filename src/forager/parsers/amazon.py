@@ -113,6 +113,8 @@ _MARKS = re.compile(r"[\s:\uff1a\u200e\u200f]+$|^[\s\u200e\u200f]+")
 
 
 class AmazonParser(SiteParser):
+    """Product pages of Amazon, in all countries."""
+
     name = "amazon"
     version = "1"
     patterns = (

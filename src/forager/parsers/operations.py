@@ -74,6 +74,8 @@ class BrokenParser(ResponseModel):
 
 
 class Parsers(ResponseModel):
+    """The installed parsers."""
+
     items: list[Parser] = Field(
         description="Installed parsers, one per version.", validation_alias="parsers"
     )
@@ -113,6 +115,8 @@ def _share(value: Any) -> Any:
 
 
 class RolloutOrder(RequestModel):
+    """The version to use, and its share of the pages."""
+
     model_config = example(version="1", canary=0.1)
 
     version: Version = Field(description="Version of the parser.")
@@ -139,11 +143,15 @@ class Rollout(ResponseModel, row=rollouts.Rollout, about=_ABOUT_ROLLOUT):
 
 
 class ReadingError(ResponseModel, thing="page"):
+    """A page that could not be read."""
+
     url: str
     message: str = Field(description="Why the page could not be read.")
 
 
 class BacktestVersion(ResponseModel):
+    """The results of one version."""
+
     version: str
     rate: float | None = Field(description="Share of pages read without a problem.")
     outcomes: dict[str, int] = Field(description="Numbers by outcome.")
@@ -175,6 +183,8 @@ _ABOUT_BACKTEST_FIELD = {
 
 
 class BacktestField(ResponseModel, row=tests.FieldReport, about=_ABOUT_BACKTEST_FIELD):
+    """How one field differs between two versions."""
+
     examples: list[BacktestExample] = Field(description="Examples of differences.")
 
 

@@ -41,6 +41,8 @@ class ParserLine:
 
 @dataclass(frozen=True, slots=True)
 class ParserOverview:
+    """All parsers, and the plug-ins that cannot be loaded."""
+
     parsers: list[ParserLine]
     broken: tuple[BrokenPlugin, ...]
 

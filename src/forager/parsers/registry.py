@@ -43,6 +43,8 @@ class ParsedProduct:
 
 @dataclass(frozen=True, slots=True)
 class ParserVersion:
+    """A parser that is installed."""
+
     name: str
     version: str
     patterns: tuple[str, ...]
@@ -137,6 +139,7 @@ def loaded_modules() -> tuple[str, ...]:
 
 
 def registry() -> Registry:
+    """The parsers that are loaded in this process."""
     return _registry(_modules)
 
 
@@ -146,10 +149,12 @@ def _registry(modules: tuple[str, ...]) -> Registry:
 
 
 def installed_versions() -> dict[str, list[str]]:
+    """The versions of each plug-in, newest last."""
     return {name: list(versions) for name, versions in registry().plugins.items()}
 
 
 def all_parsers() -> list[ParserVersion]:
+    """All versions of all parsers, the generic extraction included."""
     known = registry()
     found = [
         ParserVersion(name, version, plugin.parser.patterns, plugin.origin)
@@ -182,6 +187,7 @@ def is_included(name: str) -> bool:
 
 
 def chosen_parser(url: str, versions: Mapping[str, str] | None = None) -> str:
+    """The name of the parser that reads the pages of a URL."""
     return registry().chosen(url, versions)
 
 

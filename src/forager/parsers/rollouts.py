@@ -92,6 +92,7 @@ class Rollouts:
         self._read_at: float | None = None
 
     async def current(self, database: Database) -> RolloutPlan:
+        """Which version reads which pages, as read from the database at most seconds ago."""
         now = time.monotonic()
         if self._read_at is None or now - self._read_at >= self._refresh:
             self._plan = await self._load(database)

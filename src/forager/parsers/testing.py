@@ -34,12 +34,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class FixtureFile(pytest.File):
+    """A fixture of a parser, which pytest collects."""
+
     def collect(self) -> Iterator[pytest.Item]:
         _load_parsers(self.config)
         yield FixtureItem.from_parent(self, name=self.path.stem)
 
 
 class FixtureItem(pytest.Item):
+    """The test that a parser reads its fixture as expected."""
+
     def runtest(self) -> None:
         from forager.parsers.fixtures import check_fixture, load_fixture
 

@@ -33,6 +33,8 @@ Trial = tuple[str, str, datetime | None]
 
 
 class Trials:
+    """Reads pages with the canary version as well, and logs the differences."""
+
     def __init__(self, database: Database, pool: ReadingPool) -> None:
         self._database = database
         self._pool = pool

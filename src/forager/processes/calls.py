@@ -47,6 +47,7 @@ async def call_limited(
 
 
 def main() -> None:
+    """Answer requests with one function, until the input ends."""
     module, name, memory_mb = orjson.loads(sys.argv[1])
     limit_memory(memory_mb)
     function = getattr(import_module(module), name)

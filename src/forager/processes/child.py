@@ -58,6 +58,7 @@ class ChildProcess:
         stdin: IO[bytes] | int = subprocess.DEVNULL,
         stdout: IO[bytes] | int | None = None,
     ) -> Self:
+        """Start a Python process that is killed with this one."""
         process = start_python(
             arguments, mark=mark, environment=environment, stdin=stdin, stdout=stdout
         )
@@ -71,6 +72,7 @@ class ChildProcess:
                 self._kill_group()
 
     def how_it_ended(self) -> str:
+        """How it ended, as part of a sentence."""
         code = self.exit_code or 0
         return f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
 

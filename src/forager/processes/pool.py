@@ -37,6 +37,7 @@ class SandboxPool:
         return self._turns.waiting
 
     async def close(self) -> None:
+        """End all processes; requests in progress fail."""
         if self._starting is not None:
             await asyncio.gather(self._starting, return_exceptions=True)
         for sandbox in self._sandboxes:
@@ -44,6 +45,7 @@ class SandboxPool:
         self._sandboxes = []
 
     async def start(self) -> None:
+        """Start the processes now, so that the first request need not wait."""
         if self._starting is None or _has_failed(self._starting):
             self._starting = asyncio.create_task(self._start())
         if not self._starting.done():

@@ -24,6 +24,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def limit_memory(megabytes: int) -> None:
+    """Limit the memory of this process; allocations beyond the limit fail."""
     limit = megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 

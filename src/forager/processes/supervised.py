@@ -80,10 +80,12 @@ class SupervisedProcess:
         return self._child.exit_code
 
     def send(self, message: Message) -> None:
+        """Send a message without waiting; the process reads it in order."""
         self._outgoing += encode(message)
         self._flush()
 
     def shows_life(self, within: float) -> bool:
+        """Whether it runs and reported within this number of seconds."""
         return not self.exited.is_set() and time.monotonic() - self.last_tick <= within
 
     def ask_to_stop(self, cause: StopCause) -> None:
@@ -102,6 +104,7 @@ class SupervisedProcess:
             self._child.kill()
 
     def how_it_ended(self) -> str:
+        """Why it was killed, or how it ended by itself."""
         return self.kill_reason or f"{self._name} {self._child.how_it_ended()}"
 
     # --- limits ----------------------------------------------------------------------------

@@ -36,6 +36,7 @@ class FairTurns:
 
     @asynccontextmanager
     async def turn(self, user: Hashable) -> AsyncIterator[None]:
+        """Wait for a turn of a user; it ends with the block."""
         await self._acquire(user)
         try:
             yield
@@ -47,6 +48,7 @@ class FairTurns:
         self._limited.add(user)
 
     def unlimit(self, user: Hashable) -> None:
+        """Give a user several turns at a time again."""
         if user in self._limited:
             self._limited.remove(user)
             self._grant()

@@ -16,6 +16,8 @@ _OWN_MEMORY = ("RssAnon:", "RssShmem:")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
+    """What a process has used so far, and whether it runs."""
+
     # CPU time of the process, its threads, and children it has waited for
     cpu_seconds: float
     memory_mb: float

@@ -32,12 +32,16 @@ Count = Callable[[Sequence[int], int], None]
 
 
 class ProductsExportFormat(StrEnum):
+    """The format of an export of products."""
+
     CSV = "csv"
     JSONL = "jsonl"
     PARQUET = "parquet"
 
 
 class ExportContent(StrEnum):
+    """What an export of products has rows for."""
+
     PRODUCTS = "products"
     # one row for each price change
     HISTORY = "history"

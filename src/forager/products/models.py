@@ -315,6 +315,8 @@ class ShopOffers(ResponseModel):
 
 
 class ProductCounts(ResponseModel):
+    """Numbers of the catalog."""
+
     products: int = Field(description="Number of products.")
     priced: int = Field(description="Products with a price.")
     with_problems: int = Field(description="Products that break a rule.")
@@ -333,6 +335,8 @@ class ValueCount(ResponseModel):
 
 
 class RuleCount(ResponseModel):
+    """How many products break a rule."""
+
     field: str
     rule: str
     products: int = Field(description="Number of products that break the rule.")

@@ -70,6 +70,8 @@ class ProductRecord(ProductColumns):
 
 @dataclass(frozen=True, slots=True)
 class ImageRecord:
+    """An image of a product."""
+
     url: str
     type: str
     position: int
@@ -103,6 +105,8 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRecord:
+    """One reading of a page, and what was wrong with it."""
+
     id: int
     parser: str
     parser_version: str

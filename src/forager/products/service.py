@@ -134,6 +134,7 @@ class ProductDetails:
 
 
 async def show_product(database: Database, which: str) -> ProductDetails:
+    """A product with its prices, images and extractions, by its ID or URL; raises NotFound."""
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
         product = await products.select_product(connection, product_id)
@@ -164,10 +165,12 @@ class Stats:
 
 
 async def catalog_counts(database: Database) -> CatalogCounts:
+    """Numbers of the catalog, and what changed today."""
     return await database.run(counts.select_counts)
 
 
 async def product_stats(database: Database) -> Stats:
+    """How many products have which values, by column."""
     async with database.connection() as connection:
         shares = await counts.count_shares(connection)
         return Stats(

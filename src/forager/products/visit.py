@@ -53,6 +53,8 @@ _PROBLEM_LENGTH = 500
 
 
 class ReadOutcome(StrEnum):
+    """How reading a page ended."""
+
     OK = "ok"
     # stored, but marked
     SUSPECT = "suspect"

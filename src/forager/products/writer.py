@@ -59,6 +59,8 @@ NO_VARIANTS = "[]"
 
 @dataclass(frozen=True, slots=True)
 class Written:
+    """What storing a visit has changed."""
+
     task_id: int
     # of the extraction: ok, suspect, incomplete, failed
     outcome: str

@@ -13,6 +13,8 @@ Message = tuple[dict[str, Any], list[bytes]]
 
 
 class BrowserLink:
+    """The connection between a runner and its browser process."""
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer

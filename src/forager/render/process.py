@@ -34,6 +34,8 @@ _CALL = re.compile(r"^[A-Z]\w+\.\w+: ")
 
 
 class BrowserProcess:
+    """The process beside the browser: it renders pages one by one, and asks for what they load."""
+
     def __init__(self, link: BrowserLink, browser: Browser) -> None:
         self._link = link
         self._browser = browser

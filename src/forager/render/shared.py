@@ -11,6 +11,8 @@ from forager.render.resources import AssetCaches, ResourceLoader
 
 
 class CheckingFetcher(Fetcher, Protocol):
+    """Fetches what a page loads, and checks addresses that the browser opens itself."""
+
     async def check(self, url: str) -> None:
         """Raise an error for a URL that may not be fetched."""
 

@@ -30,6 +30,7 @@ class ShapeStats:
 async def select_shape_stats(
     connection: Connection, owner: StatsOwner, *, limit: int
 ) -> list[ShapeStats]:
+    """What rendering gained for pages of each shape, latest first."""
     table, key = _place(owner)
     return await Rows(connection, ShapeStats).all(
         f"""
@@ -45,6 +46,7 @@ async def select_shape_stats(
 async def upsert_shape_stats(
     connection: Connection, owner: StatsOwner, stats: Sequence[ShapeStats]
 ) -> None:
+    """Store what rendering gained; the numbers replace those of the same shapes."""
     table, key = _place(owner)
     await connection.execute(
         f"""

@@ -42,12 +42,14 @@ class LoopWatchdog:
 
     @property
     def status(self) -> ServiceStatus:
+        """Its state, as that of a background service."""
         ended = self._ended
         if ended is None or time.monotonic() - ended > RECENT:
             return self._status
         return replace(self._status, failures=FAILING_AFTER, is_fault=True)
 
     def stop(self) -> None:
+        """End the watch."""
         self._stopped.set()
         self._handle.cancel()
 
@@ -100,5 +102,6 @@ def watch_this_loop() -> LoopWatchdog | None:
 
 
 def stop_watching(watchdog: LoopWatchdog) -> None:
+    """End the watch of the running event loop."""
     watchdog.stop()
     _WATCHDOGS.pop(asyncio.get_running_loop(), None)

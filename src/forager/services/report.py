@@ -33,6 +33,7 @@ _STATUSES = TypeAdapter(list[ServiceStatus])
 
 
 def identify(command: str, process: str | None) -> ProcessIdentity:
+    """What a process reports about itself."""
     return ProcessIdentity(
         id=new_id(), command=command, host=socket.gethostname(), pid=os.getpid(), process=process
     )
@@ -68,6 +69,7 @@ async def run_services(
 
 
 async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
+    """All processes that run background services, with the state of each service."""
     return await _list(database, stale_after=settings.stale_after)
 
 

@@ -32,6 +32,11 @@ class Service:
     the first step (0: none; by default the interval). `resources` opens what the steps share;
     the supervisor opens it again after an unexpected error. `stuck_after` bounds the seconds of a
     step before it is reported as stuck; it is not canceled, because that could hide the cause.
+
+    A step that raises an error is repeated with increasing pauses, and `forager workers services`
+    shows the error.
+
+        Service(name="old reports", every=3600.0, step=partial(delete_reports, database), chunk=500)
     """
 
     name: str
@@ -44,11 +49,13 @@ class Service:
 
     @property
     def step_limit(self) -> float:
+        """The time after which a step counts as stuck."""
         if self.stuck_after is not None:
             return self.stuck_after
         return max(STUCK_AFTER, STUCK_INTERVALS * self.every)
 
     def first_pause(self) -> float:
+        """The time before the first step, at random so that processes do not run together."""
         return jittered(self.every if self.first_within is None else self.first_within)
 
     def pause(self, handled: object) -> float:
@@ -96,5 +103,6 @@ def isolated(item: str) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
+    """The reason of a failure, as it is shown."""
     known = isinstance(error, (ForagerError, psycopg.Error))
     return (error_text(error) if known else error_with_type(error))[:REASON_LENGTH]

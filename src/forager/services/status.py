@@ -12,6 +12,8 @@ FAILING_AFTER = 3
 
 
 class ServiceState(StrEnum):
+    """What a background service is doing."""
+
     WAITING = "waiting"
     RUNNING = "running"
     BACKING_OFF = "backing_off"
@@ -41,10 +43,12 @@ class ServiceStatus:
 
     @property
     def is_stuck(self) -> bool:
+        """Whether a step runs far longer than it may."""
         return self.state is ServiceState.STUCK
 
     @property
     def is_failing(self) -> bool:
+        """Whether it is stuck, or failed several times in a row."""
         return self.is_stuck or self.failures >= FAILING_AFTER
 
 

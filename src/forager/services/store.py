@@ -35,6 +35,7 @@ async def upsert_process(
 
 
 async def delete_process(connection: Connection, process_id: UUID) -> None:
+    """Forget a process that ran background services."""
     await connection.execute("DELETE FROM service_processes WHERE id = %s", (process_id,))
 
 

@@ -146,6 +146,7 @@ class ServiceSupervisor:
 
     @property
     def statuses(self) -> list[ServiceStatus]:
+        """The state of each service."""
         watched = [] if self._watchdog is None else [self._watchdog.status]
         return [*(each.status for each in self._supervised), *watched]
 
@@ -171,6 +172,7 @@ _RUNNING: WeakSet[ServiceSupervisor] = WeakSet()
 
 
 def statuses_of_this_process() -> Sequence[ServiceStatus]:
+    """The state of all services of this process."""
     return [status for supervisor in _RUNNING for status in supervisor.statuses]
 
 

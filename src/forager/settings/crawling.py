@@ -18,6 +18,8 @@ class MarkdownMode(StrEnum):
 
 
 class CrawlingSettings(BaseModel):
+    """Settings of crawls."""
+
     user_agent: HeaderValue = Field(
         default="Forager/{version}",
         min_length=1,
@@ -69,6 +71,8 @@ class CrawlingSettings(BaseModel):
 
 
 class ArchiveSettings(BaseModel):
+    """Settings of the archive."""
+
     archive_url: str | None = Field(
         default=None,
         repr=False,
@@ -111,6 +115,8 @@ def parse_render(text: str) -> RenderMode:
 
 
 class RenderSettings(BaseModel):
+    """Settings of rendering."""
+
     browser: str | None = Field(
         default=None,
         description="Path of a Chromium or Chrome that renders pages; by default the system's or"

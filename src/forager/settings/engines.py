@@ -43,6 +43,8 @@ class Search(StrEnum):
 
 
 class EngineSettings(BaseModel):
+    """Settings of programs beside PostgreSQL."""
+
     # --- dispatch --------------------------------------------------------------------------
     dispatch: Dispatch = Field(
         default=Dispatch.POSTGRES,

@@ -22,12 +22,16 @@ DATABASE_SCHEMES = ("postgresql://", "postgres://")
 
 
 class LogFormat(StrEnum):
+    """The format of log lines."""
+
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"
 
 
 class GroundSettings(BaseModel):
+    """Settings that every command needs."""
+
     home: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("forager", appauthor=False),
         description="Folder for the embedded database, the archive and secrets.",

@@ -11,6 +11,8 @@ from forager.validation import matches
 
 
 class ProductSettings(BaseModel):
+    """Settings of tasks and products."""
+
     recrawl_every: Seconds = Field(
         default=86400.0,
         description="Recrawl interval of tasks for which neither the task nor its domain sets one.",

@@ -11,6 +11,8 @@ from forager.validation import matches
 
 
 class WorkerSettings(BaseModel):
+    """Settings of workers."""
+
     worker_capacity: int = Field(
         default=1_000, ge=1, le=10_000, description="Jobs one worker runs at the same time."
     )
@@ -96,6 +98,8 @@ class WorkerSettings(BaseModel):
 
 
 class ServingSettings(BaseModel):
+    """Settings of the API and the dashboard."""
+
     api_host: str = Field(
         default="127.0.0.1",
         min_length=1,

@@ -240,6 +240,7 @@ def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth
 
 
 async def list_alarms(database: Database) -> list[DomainAlarm]:
+    """Domains whose results are withheld, latest first."""
     return await database.run(store.select_alarms)
 
 

@@ -41,6 +41,7 @@ class LetterFilter:
     async def parameters(
         self, connection: Connection, *, destroys: bool = False
     ) -> store.Conditions:
+        """The filter for a statement; `destroys`: without a domain that covers the given one."""
         select = domains_below if destroys else domains_of
         domain_ids = None if self.domain is None else await select(connection, self.domain)
         return {"ids": self.ids, "cause": self.cause, "domain_ids": domain_ids}
@@ -69,6 +70,7 @@ async def list_letters(
 
 
 async def count_letters(database: Database, wanted: LetterFilter) -> int:
+    """Number of open dead letters that match."""
     async with database.connection() as connection:
         return await store.count_letters(connection, await wanted.parameters(connection))
 

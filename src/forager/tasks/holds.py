@@ -143,6 +143,7 @@ async def in_batches(
 async def domain_ids_of(
     database: Database, selection: Selection, *, destroys: bool = False
 ) -> list[int] | None:
+    """The domains of a selection; None if it is not by domain."""
     if selection.domain is None:
         return None
     async with database.connection() as connection:

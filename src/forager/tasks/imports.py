@@ -37,6 +37,8 @@ LineReader = Callable[[int, str | BadLine], TrackRequest | BadLine]
 
 
 class FileFormat(StrEnum):
+    """The format of a file of URLs."""
+
     CSV = "csv"
     JSON_LINES = "jsonl"
     LIST = "list"

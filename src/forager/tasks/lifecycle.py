@@ -12,6 +12,8 @@ from enum import StrEnum
 
 
 class TaskStatus(StrEnum):
+    """The state of a task."""
+
     PENDING = "pending"
     QUEUED = "queued"
     CRAWLING = "crawling"

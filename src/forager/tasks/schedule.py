@@ -42,6 +42,7 @@ def next_interval(
 
 
 def interval_after_change(base: timedelta) -> timedelta:
+    """The interval of a page whose price has just changed."""
     return max(base / 4, min(base, SOONEST))
 
 
@@ -63,6 +64,7 @@ def _bounds(task: TaskSchedule, settings: Settings) -> tuple[timedelta, timedelt
 async def intervals_of(
     connection: Connection, ids: Sequence[int], settings: Settings
 ) -> dict[int, timedelta]:
+    """The intervals of tasks, without a visit."""
     known = await store.select_intervals(connection, ids)
     return {task.id: next_interval(task, settings, price_changed=None)[0] for task in known}
 

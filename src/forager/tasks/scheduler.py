@@ -53,6 +53,7 @@ class Scheduler:
         self._full_tick_at = 0.0
 
     def service(self) -> Service:
+        """The background service that makes due tasks available to workers."""
         return Service(
             name="scheduler",
             every=self._settings.scheduler_interval,
@@ -70,6 +71,7 @@ class Scheduler:
         return max(tick.woken, tick.queued)
 
     async def run_once(self) -> SchedulerTick:
+        """Enqueue due tasks, unless another process is the scheduler."""
         woken = await self._wake()
         async with self._database.transaction() as connection:
             if not await store.lead(connection):
@@ -131,6 +133,7 @@ class RobotsDelays:
         self._looked_at: float | None = None
 
     async def refresh(self, connection: Connection) -> None:
+        """Read new Crawl-delays from the stored robots.txt files."""
         now = local_time()
         since = None if self._looked_at is None else now - self._looked_at
         if since is not None and since < LOOK_EVERY:

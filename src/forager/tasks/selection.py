@@ -24,7 +24,7 @@ class Selection:
     domain: str | None = None
     url: str | None = None
     due: bool = False
-    held: bool | None = None
+    on_hold: bool | None = None
     # those that gave up, and those whose last visit failed with all its retries
     failing: bool = False
 

@@ -46,19 +46,22 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class Recrawled:
-    """`held` tasks are due, but wait until they are resumed; the others were in progress."""
+    """Tasks `on_hold` are due, but wait until they are resumed; the others were in progress."""
 
     found: int
     due: int
-    held: int
+    on_hold: int
 
     @property
     def under_way(self) -> int:
+        """Tasks that a worker was running already."""
         return self.found - self.due
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStats:
+    """Tasks by state, holds, and the work that waits."""
+
     counts: dict[TaskStatus, int]
     all_hold: str | None
     held_domains: int
@@ -84,6 +87,7 @@ class Tasks:
 
     @property
     def database(self) -> Database:
+        """The database of the tasks."""
         return self._database
 
     async def track(
@@ -163,6 +167,7 @@ class Tasks:
         return [number for number in dict.fromkeys(selection.ids) if number not in known]
 
     async def report(self, name: str) -> TaskReport:
+        """A task by its ID or URL, why it waits, and its last attempts; raises NotFound."""
         async with self._database.transaction() as connection:
             task = await _existing(connection, name)
             around = await store.select_surroundings(
@@ -186,7 +191,7 @@ class Tasks:
     async def recrawl(self, selection: Selection) -> Recrawled:
         """Crawl now, before all other tasks of the same domain and priority."""
         found, parts = await in_batches(self._database, selection, task_changes.recrawl)
-        return Recrawled(found, sum(due for due, _ in parts), sum(held for _, held in parts))
+        return Recrawled(found, sum(due for due, _ in parts), sum(on_hold for _, on_hold in parts))
 
     async def set_terms(
         self,
@@ -223,6 +228,8 @@ class Tasks:
         return sum(removed)
 
     async def count(self, selection: Selection, *, destroys: bool = False) -> int:
+        """Number of tasks of a selection."""
+
         async def nothing(_connection: Connection, _ids: list[int]) -> None:
             return
 
@@ -238,6 +245,7 @@ class Tasks:
         return {status: found.get(status, 0) for status in TaskStatus}
 
     async def stats(self) -> TaskStats:
+        """Tasks by state, holds, and the domains with the most work."""
         async with self._database.transaction() as connection:
             counts = await task_counts.count_by_status(connection)
             all_hold, domains, tasks = await task_counts.count_holds(connection)
@@ -263,6 +271,7 @@ class Tasks:
         )
 
     async def in_progress(self) -> dict[UUID, int]:
+        """Claimed tasks by worker."""
         return await self._database.run(task_counts.count_by_worker)
 
 

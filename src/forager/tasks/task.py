@@ -123,6 +123,8 @@ def is_silent(ticked_at: datetime | None, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredTask:
+    """A task that was taken from a dead worker."""
+
     id: int
     status: str
     retry_count: int

@@ -51,6 +51,7 @@ class Tracked:
 
     @property
     def kept(self) -> int:
+        """URLs that are tracked now, new or known."""
         return self.added + self.known
 
 
@@ -81,6 +82,7 @@ class Tracking:
     tracked: Tracked = field(default_factory=Tracked)
 
     async def track(self, requests: Iterable[TrackRequest | BadLine]) -> Tracked:
+        """Add the URLs, in chunks; the terms also apply to those that are known."""
         # the same time for all, so that popularity decides their order
         due = await self.database.run(select_now)
         chunks = _chunks(requests)

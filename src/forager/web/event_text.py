@@ -14,6 +14,8 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 
 class Event(Protocol):
+    """What a sentence about an event is made of."""
+
     @property
     def kind(self) -> str: ...
     @property

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from forager.crawl.minutes import CrawlMinute, crawl_minutes
 from forager.crawl.options import CrawlOptions
-from forager.crawl.report import (
+from forager.crawl.reports.minutes import CrawlMinute, crawl_minutes
+from forager.crawl.reports.report import (
     MAX_SAMPLE,
     AnswerGroup,
     CrawlPace,
@@ -63,6 +63,8 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
+    """Everything that the page of a job shows."""
+
     job: Job
     report: CrawlReport
     moves: list[Move]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from forager.crawl.minutes import ThroughputMinute, throughput
-from forager.crawl.report import CrawlReport, crawl_reports, failures_of
+from forager.crawl.reports.minutes import ThroughputMinute, throughput
+from forager.crawl.reports.report import CrawlReport, crawl_reports, failures_of
 from forager.documents.freshness import Freshness, content_freshness
 from forager.documents.sources import list_held_back, list_sources
 from forager.jobs.history import recent_jobs
@@ -314,7 +314,7 @@ async def _slowed(visit: WebVisit) -> list[Attention]:
 
 
 async def _paused_hosts(visit: WebVisit) -> list[Attention]:
-    found = await visit.domains.list_domains(held=True, limit=SHOWN_ATTENTION)
+    found = await visit.domains.list_domains(on_hold=True, limit=SHOWN_ATTENTION)
     return [
         Attention(
             f"{domain.domain_name} is {domain.task_hold or 'disabled'}",

@@ -52,6 +52,8 @@ class PriceStep:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
+    """Prices as heights in a chart."""
+
     low: float
     high: float
 

@@ -24,6 +24,8 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebVisit(Services):
+    """A request for a page of the dashboard, and the services it may use."""
+
     request: Request
     session: WebSession
     # the session has just begun, and the response must set its cookie

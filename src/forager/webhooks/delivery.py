@@ -75,9 +75,11 @@ class DeliveryAttempt:
 
     @property
     def was_taken(self) -> bool:
+        """Whether the receiver accepted the message."""
         return self.posted is not None and self.posted.taken
 
     def failure(self) -> Failure:
+        """Why the message was not accepted, and when it is sent again."""
         if self.posted is None:
             return Failure(self.message.id, "the event was deleted", None)
         error = self.posted.error or ""

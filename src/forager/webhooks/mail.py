@@ -40,6 +40,8 @@ class MailUnavailable(NotAllowed):
 
 
 class Mailer:
+    """Sends events by e-mail through the configured server."""
+
     def __init__(self, settings: Settings) -> None:
         if settings.smtp_url is None or settings.smtp_from is None:
             raise MailUnavailable(

@@ -87,6 +87,8 @@ class IssuedWebhook(Webhook):
 
 
 class WebhookOrder(RequestModel):
+    """A webhook: its URL and its events."""
+
     model_config = models.example(url="https://hooks.example.org/a", kinds=["product.added"])
 
     url: PlainText = Field(
@@ -172,6 +174,8 @@ class TestResult(ResponseModel):
 
 
 class RenewedMessages(ResponseModel):
+    """How many messages are sent again."""
+
     webhook_id: int = Field(description="ID of the webhook.")
     messages: int = Field(description="Number of messages that are sent at once.")
 

@@ -51,6 +51,7 @@ class PostOutcome:
 
     @property
     def taken(self) -> bool:
+        """Whether the receiver accepted the message."""
         return self.error is None
 
     def record(self, attempt: int) -> dict[str, Any]:
@@ -86,6 +87,7 @@ class WebhookPoster:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool
     ) -> PostOutcome:
+        """Send a message; the outcome says how it ended, and no error is raised."""
         began = time.perf_counter()
         token = stopwatch.set(Stopwatch(began))
         try:

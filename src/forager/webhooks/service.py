@@ -48,6 +48,8 @@ ORPHANED = outbox.unsent("topic = 'webhooks' AND lane NOT IN (SELECT id FROM web
 
 
 class DeliveryState(StrEnum):
+    """The state of a message to a webhook."""
+
     WAITING = "waiting"
     SENT = "sent"
     FAILED = "failed"
@@ -166,6 +168,7 @@ class Webhooks:
         return WebhookWithSecret(webhook, secret if webhook.is_signed else None)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
+        """Webhooks by ID, a page at a time."""
         check_limit(limit)
         found = await self._database.run(
             store.select_webhooks, after=decode_number(cursor) or 0, limit=limit + 1
@@ -173,6 +176,7 @@ class Webhooks:
         return page_of(found, limit, lambda each: each.id)
 
     async def get(self, webhook_id: int) -> Webhook:
+        """A webhook by its ID; raises NotFound."""
         return await self._database.run(_existing, webhook_id)
 
     async def remove(self, webhook_id: int) -> Webhook:
@@ -184,6 +188,7 @@ class Webhooks:
             return webhook
 
     async def enable(self, webhook_id: int) -> Webhook:
+        """Send messages to a webhook again, also those that wait."""
         return (await self.change(webhook_id, WebhookChanges(active=True))).webhook
 
     async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
@@ -204,6 +209,7 @@ class Webhooks:
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[Delivery]:
+        """Messages to a webhook, newest first; raises NotFound."""
         check_limit(limit)
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
@@ -284,6 +290,7 @@ def checked_url(text: str, *, allow_private: bool) -> str:
 
 
 def no_such_webhook(webhook_id: int) -> NotFound:
+    """The error for an unknown webhook."""
     return NotFound(
         f"webhook {webhook_id} not found", hint=Hint("{} lists webhooks.", action("webhooks list"))
     )

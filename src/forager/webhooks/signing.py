@@ -26,6 +26,7 @@ class InvalidSignature(ForagerError):
 
 
 def new_secret() -> str:
+    """A new random secret."""
     return SECRET_PREFIX + secrets.token_urlsafe(32)
 
 

@@ -55,22 +55,26 @@ async def insert_webhook(connection: Connection, values: Mapping[str, Any]) -> i
 
 
 async def select_webhooks(connection: Connection, *, after: int, limit: int) -> list[Webhook]:
+    """Webhooks by ID, after one."""
     return await Rows(connection, Webhook).all(
         f"{_WEBHOOKS} WHERE w.id > %s ORDER BY w.id LIMIT %s", (after, limit)
     )
 
 
 async def select_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
+    """A webhook without its secret."""
     return await Rows(connection, Webhook).first(f"{_WEBHOOKS} WHERE w.id = %s", (webhook_id,))
 
 
 async def select_receiver(connection: Connection, webhook_id: int) -> Receiver | None:
+    """What is needed to send to a webhook."""
     return await Rows(connection, Receiver).first(
         "SELECT id, url, secret, allow_private, failures FROM webhooks WHERE id = %s", (webhook_id,)
     )
 
 
 async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[Receiver]:
+    """Active webhooks that can be sent to now, except the busy ones."""
     return await Rows(connection, Receiver).all(
         """
         SELECT id, url, secret, allow_private, failures
@@ -120,6 +124,7 @@ async def set_active(
 
 
 async def delete_webhook(connection: Connection, webhook_id: int) -> None:
+    """Delete a webhook."""
     await connection.execute("DELETE FROM webhooks WHERE id = %s", (webhook_id,))
 
 
@@ -141,6 +146,7 @@ async def record_answers(
 
 
 async def pause(connection: Connection, webhook_id: int, seconds: float) -> None:
+    """Send nothing to a webhook for a time."""
     await connection.execute(
         "UPDATE webhooks SET rests_until = now() + make_interval(secs => %s) WHERE id = %s",
         (seconds, webhook_id),
@@ -148,6 +154,7 @@ async def pause(connection: Connection, webhook_id: int, seconds: float) -> None
 
 
 async def reset_failures(connection: Connection, webhook_id: int) -> None:
+    """Forget the failures of a webhook after a success."""
     await connection.execute(
         "UPDATE webhooks SET failures = 0, rests_until = NULL WHERE id = %s AND failures > 0",
         (webhook_id,),
@@ -187,6 +194,7 @@ async def select_deliveries(
 async def select_delivery(
     connection: Connection, webhook_id: int, message_id: int
 ) -> Delivery | None:
+    """A message to a webhook, with the answers to its attempts."""
     return await Rows(connection, Delivery).first(
         f"""
         {_DELIVERIES.format(responses="coalesce(o.responses, '[]')")}

@@ -14,6 +14,8 @@ MAILTO = "mailto:"
 
 
 class WebhookState(StrEnum):
+    """Whether a webhook gets messages."""
+
     ACTIVE = "active"
     # the last message was refused, and is sent again
     FAILING = "failing"
@@ -48,16 +50,19 @@ class Webhook:
 
     @property
     def state(self) -> WebhookState:
+        """Whether it gets messages, and whether the last one was refused."""
         if not self.is_active:
             return WebhookState.DISABLED
         return WebhookState.FAILING if self.failures else WebhookState.ACTIVE
 
     @property
     def is_mail(self) -> bool:
+        """Whether messages are e-mails."""
         return self.url.startswith(MAILTO)
 
     @property
     def is_signed(self) -> bool:
+        """Whether messages have a signature, which needs HTTP."""
         return is_http(self.url)
 
 
@@ -78,6 +83,7 @@ class Receiver:
 
     @property
     def is_mail(self) -> bool:
+        """Whether messages are e-mails."""
         return self.url.startswith(MAILTO)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
 from pydantic import Field, ValidationError
 
 from forager.api.problems import InvalidFields, field_problems
-from forager.crawl.operations.job_models import GenerationChanges, Ledger, ShownStatus
 from forager.crawl.operations.sources import CrawlStarted as CrawlStarted
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy, one_strategy
-from forager.crawl.report import CrawlReport
 from forager.operations.models import LARGEST_INT, PlainText, ResponseModel, example
 from forager.validation import matches
 
@@ -53,6 +50,8 @@ class CrawlOrder(CrawlChoices):
 
 
 class PreviewedUrl(ResponseModel):
+    """A URL that the crawl would reach."""
+
     url: str = Field(description="A URL that the crawl would reach.")
     via: str
     refusal: str | None = Field(description="Why the URL would not be fetched; null: it would be.")
@@ -91,46 +90,3 @@ class KnowledgeItem(CrawlOrder):
             return CrawlOrder.model_validate(given)
         except ValidationError as error:
             raise InvalidFields(field_problems(error.errors(), "body")) from None
-
-
-class CrawlProgress(ResponseModel, thing="crawl"):
-    """How far a crawl is, by its last commit."""
-
-    job_id: UUID
-    progress_id: UUID = Field(description="The same as `job_id`.")
-    source: str | None = Field(description="Name of the source.", validation_alias="source_id")
-    status: ShownStatus = Field(description="Status of the crawl.")
-    progress_percentage: int = Field(
-        description="Share of the known work that is done, in percent.", ge=0, le=100
-    )
-    stop_reason: str | None
-    error_message: str | None
-    pages: int = Field(description="Number of pages fetched so far.")
-    bytes: int = Field(description="Number of bytes fetched so far.")
-    depth: int = Field(description="Largest number of links from a start URL so far.")
-    seconds: float = Field(description="Time spent running, over all runs.")
-    pages_per_second: float = Field(
-        description="Over the last half minute while it runs, and on average afterwards."
-    )
-    eta_seconds: float | None = Field(
-        description="At the pace of the last half minute; null unless it runs and makes progress."
-    )
-    waiting: str | None = Field(
-        description="What the crawl waits for, for example "
-        "`rate-limited by example.com (Retry-After), next request in 4 s`."
-    )
-    ledger: Ledger = Field(description="Account of all URLs.")
-    generation: GenerationChanges | None = Field(
-        description="Null before the crawl starts, and for crawls that keep no documents."
-    )
-
-    @classmethod
-    def build(cls, report: CrawlReport) -> CrawlProgress:
-        left = report.seconds_left
-        return cls.model_validate(
-            {
-                **report.as_json(),
-                "progress_id": report.job.id,
-                "eta_seconds": None if left is None else round(left, 1),
-            }
-        )

@@ -95,6 +95,8 @@ class RefusedItem(ResponseModel):
 
 
 class TrackedTask(ResponseModel, thing="task"):
+    """The task of one item."""
+
     item: int = Field(description="Position of its URL in the list, from 0.")
     id: int
     url: str = Field(description="As given in the request.")

@@ -9,17 +9,12 @@ from pydantic import ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import Listed, Paged, listed
 from forager.api.models import crawls as views
 from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import JobId, OperatorServices, ReaderServices
 from forager.api.streams import ProgressHub, progress_events
 from forager.crawl import admission
-from forager.crawl.operations.job_models import Job
 from forager.crawl.options import CrawlOptions
-from forager.crawl.report import crawl_report
-from forager.crawl.service import CRAWL
-from forager.jobs.job import Move
 from forager.jobs.lifecycle import FINISHED
 from forager.operations.models import LARGEST_BIGINT
 
@@ -58,29 +53,6 @@ async def start(order: views.CrawlOrder, services: OperatorServices, once: OnlyO
 async def preview(order: views.CrawlOrder, services: OperatorServices) -> views.CrawlPreview:
     """Return the URLs that a crawl would fetch first, and what robots.txt says about them."""
     return views.CrawlPreview.of(await admission.preview(services.context, _options(order)))
-
-
-@router.get("")
-async def list_crawls(services: ReaderServices, paging: Paged) -> Listed[Job]:
-    """List crawls, newest first."""
-    page = await services.queue.list_jobs(
-        kind=CRAWL.name, user_id=services.caller.sees_only, **paging
-    )
-    return listed(page, Job.of)
-
-
-@router.get("/{crawl_id}")
-async def progress(crawl_id: JobId, services: ReaderServices) -> views.CrawlProgress:
-    """Show the progress of a crawl: state, ledger, pace, time left."""
-    job = await services.find_job(crawl_id)
-    return views.CrawlProgress.build(await crawl_report(services.database, services.queue, job.id))
-
-
-@router.delete("/{crawl_id}")
-async def cancel(crawl_id: JobId, services: OperatorServices) -> Job:
-    """Cancel a crawl; unpublished work is discarded."""
-    job = await services.find_job(crawl_id)
-    return Job.of(await admission.move_job(services.context, job.id, Move.CANCEL))
 
 
 EVENT_STREAM: dict[str, Any] = {
@@ -122,7 +94,6 @@ async def crawl_item(
     return await start(order.as_crawl(), services, once)
 
 
-aliases.get("/crawl-progress/{crawl_id}")(progress)
 aliases.get("/crawl-progress/{crawl_id}/events", **EVENT_STREAM)(events)
 
 

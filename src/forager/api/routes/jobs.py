@@ -33,6 +33,8 @@ FILES = {
 
 
 class BulkOrder(RequestModel):
+    """What to do with several jobs."""
+
     model_config = example(action="pause", ids=["0199a5c2-8a00-7000-8000-000000000000"])
 
     action: Move = Field(description="What to do with the jobs.")
@@ -49,6 +51,8 @@ class MovedJob(ResponseModel, thing="job"):
 
 
 class BulkResult(ResponseModel):
+    """The results for all jobs."""
+
     moved: int = Field(description="Number of jobs changed.")
     failed: int = Field(description="Number of jobs that were not changed.")
     items: list[MovedJob] = Field(description="In the order of the given IDs.")

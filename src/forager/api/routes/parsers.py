@@ -15,6 +15,8 @@ MAX_PAGES = 500
 
 
 class BacktestOrder(RequestModel):
+    """The versions and pages to compare."""
+
     model_config = example(against="1", limit=50)
 
     against: Version = Field(description="The version to compare with, or `generic`.")
@@ -29,6 +31,8 @@ class BacktestOrder(RequestModel):
 
 
 class ApplyOrder(RequestModel):
+    """The version that reads archived pages again."""
+
     model_config = example(domain="shop.example")
 
     version: Version | None = Field(default=None, description="The active version by default.")

@@ -133,12 +133,14 @@ async def select_segments(
 
 
 async def select_segment(connection: Connection, name: str) -> SegmentRow | None:
+    """A segment by its name."""
     return await Rows(connection, SegmentRow).first(
         f"SELECT {COLUMNS} FROM archive_segments s WHERE s.name = %s", (name,)
     )
 
 
 async def select_going(connection: Connection) -> list[str]:
+    """Names of segments whose files are being deleted."""
     return await Values(connection).all(
         "SELECT name FROM archive_segments WHERE going_at IS NOT NULL ORDER BY name"
     )
@@ -203,6 +205,7 @@ async def select_some_references(
 
 
 async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
+    """Whether any row refers to this response, so that it must stay in the archive."""
     return await Tuples(connection).exists(
         """
         SELECT FROM archive_references r
@@ -227,6 +230,7 @@ async def select_unknown(connection: Connection, names: Sequence[str]) -> set[st
 
 
 async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:
+    """Whether a job may still append to its segment under this lease."""
     return await Tuples(connection).exists(
         """
         SELECT FROM crawl_jobs
@@ -326,6 +330,7 @@ async def mark_going(connection: Connection, name: str) -> bool:
 
 
 async def delete_row(connection: Connection, name: str) -> None:
+    """Delete the row of a segment whose file is deleted."""
     await connection.execute(
         "DELETE FROM archive_segments WHERE name = %s AND going_at IS NOT NULL", (name,)
     )

@@ -158,6 +158,7 @@ async def close_abandoned(connection: Connection, owner: str, *, seconds: float)
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
+    """Number of segments that are not in this place yet."""
     return await Values(connection, int).one(
         """
         SELECT count(*) FROM archive_segments

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from forager.cli.crawls.crawl_progress import ProgressDisplay
     from forager.crawl.foreground import Foreground
     from forager.crawl.options import CrawlOptions
-    from forager.crawl.report import CrawlReport
+    from forager.crawl.reports.report import CrawlReport
     from forager.documents.generation import Generation
     from forager.jobs.job import Job
     from forager.jobs.queue import Queue
@@ -152,7 +152,7 @@ async def _start(
     embeds: bool = False,
 ) -> int:
     """Enqueue a crawl and watch it to its end; return the exit code."""
-    from forager.crawl.report import crawl_report
+    from forager.crawl.reports.report import crawl_report
     from forager.crawl.service import request_crawl
     from forager.jobs.lifecycle import Status
 
@@ -270,7 +270,7 @@ async def _note_region(services: CommandServices, job_id: UUID) -> None:
 
 
 async def _final_report(services: CommandServices, job_id: UUID) -> CrawlReport:
-    from forager.crawl.report import crawl_report
+    from forager.crawl.reports.report import crawl_report
 
     try:
         async with asyncio.timeout(REPORT_SECONDS):
@@ -358,7 +358,7 @@ def demo(
 def _show_search(context: typer.Context) -> None:
     """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
-    from forager.documents.reading_operations import SearchFilters
+    from forager.documents.operations.reading import SearchFilters
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
     wanted = SearchFilters(source=SOURCE)

@@ -17,7 +17,7 @@ from forager.errors import ErrorKind
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forager.crawl.report import CrawlReport
+    from forager.crawl.reports.report import CrawlReport
     from forager.documents.generation import Generation
 
 

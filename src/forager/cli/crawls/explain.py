@@ -17,7 +17,7 @@ from forager.crawl.explain import explanation
 from forager.crawl.explain.explanation import Explanation
 from forager.crawl.explain.probe import Probe, probe
 from forager.crawl.operations.explain import Explanation as ExplanationView
-from forager.documents.operations import STATE_STYLES
+from forager.documents.operations.sources import STATE_STYLES
 from forager.documents.visibility import PageVisibility
 from forager.hints import as_command
 
@@ -183,7 +183,7 @@ def _show_outcome(explanation: Explanation) -> None:
     if carried := explanation.carried_over:
         since = short_time(carried.since)
         say(f"carried over: failing since {since}; refreshes in a row: {carried.times}")
-    if explanation.normalised != explanation.url:
+    if explanation.normalized != explanation.url:
         for step in explanation.steps:
             say(f"  {step}")
     if explanation.found_by:

@@ -59,6 +59,8 @@ _TYPES = {
 
 
 class ParseKind(StrEnum):
+    """What is parsed from a page."""
+
     DOCUMENT = "document"
     PRODUCT = "product"
 

@@ -44,13 +44,17 @@ def _show_diff(diff: Any) -> None:
     for page in diff.removed:
         say(f"D {page.url}", "red")
     for page in diff.changed:
-        say(f"C {page.url}", "yellow")
+        before = f"{page.old_url} -> " if page.old_url else ""
+        say(f"C {before}{page.url}", "yellow")
         _show_sections(page)
     for carried in diff.carried_over:
         since = f"failing since {short_time(carried.since)}"
         say(f"K {carried.url} ({carried.reason}, {since}, refresh {carried.times})", "magenta")
+    compared = f"generation {diff.old} to {diff.new}"
+    if diff.against:
+        compared = f"{diff.against} (generation {diff.old}) to {diff.source} ({diff.new})"
     note(
-        f"generation {diff.old} to {diff.new}: {len(diff.added)} added, "
+        f"{compared}: {len(diff.added)} added, "
         f"{len(diff.removed)} removed, {len(diff.changed)} changed, {len(diff.renamed)} renamed, "
         f"{len(diff.carried_over)} carried over"
     )
@@ -108,6 +112,8 @@ def _succeeded(applied: list[AppliedSource] | list[EndedCrawl] | list[AddressPro
 
 @dataclass(frozen=True, slots=True)
 class SourceFileOption:
+    """The argument that names a file of sources."""
+
     file: Path | None = argument(
         "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
     )

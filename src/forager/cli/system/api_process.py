@@ -23,6 +23,8 @@ KILL_LIMIT = 5.0
 
 
 class ApiProcess(SupervisedProcess):
+    """The process that serves the API and the dashboard."""
+
     def __init__(self, settings: Settings) -> None:
         url = settings.database_url
         given = {**settings.for_child_process(), "database_url": url and url.get_secret_value()}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
@@ -12,6 +14,7 @@ import typer
 from forager.cli.options import AsJson, Capacity, flags_of, option
 from forager.cli.output import counted, note, say, show_json
 from forager.cli.running import CommandServices, run_until_stopped, with_services
+from forager.clock import wait_for_event
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,9 +22,15 @@ if TYPE_CHECKING:
 
     from forager.db.database import Database
     from forager.jobs.job import Job
+    from forager.processes.started import StartedProcess
     from forager.services.service import Service
     from forager.settings import Settings
     from forager.tasks.task import RecoveredTask
+
+
+# Jobs start before everything else: what the rest imports and starts takes two processor seconds,
+# which would delay the first request of a crawl.
+JOBS_FIRST = 0.5
 
 
 class WorkerPart(Protocol):
@@ -32,6 +41,20 @@ class WorkerPart(Protocol):
 
     async def run(self) -> None:
         """Work until `stop` is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedLater:
+    """A part that lets the first jobs start before it."""
+
+    part: WorkerPart
+
+    def stop(self) -> None:
+        self.part.stop()
+
+    async def run(self) -> None:
+        await asyncio.sleep(JOBS_FIRST)
+        await self.part.run()
 
 
 def worker(
@@ -73,14 +96,23 @@ def worker(
         from forager.render.finding import browser_path
 
         browser_path(settings)
-    asyncio.run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
+    spare = flags_of(context).spare_runner
+    asyncio.run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks, spare=spare))
 
 
 async def run_worker(
-    settings: Settings, *, name: str, jobs: bool = True, tasks: bool = True, api: bool = False
+    settings: Settings,
+    *,
+    name: str,
+    jobs: bool = True,
+    tasks: bool = True,
+    api: bool = False,
+    spare: StartedProcess | None = None,
 ) -> None:
-    """Work until stopped, with the `api` in another process beside the work."""
-    from forager.background import background_services
+    """Work until stopped, with the `api` in another process beside the work.
+
+    `spare`: a runner for the first jobs.
+    """
     from forager.db.database import open_database
     from forager.logs import get_logger
 
@@ -88,7 +120,7 @@ async def run_worker(
     async with open_database(
         settings, name=f"forager {name}", max_size=12, linger=False
     ) as database:
-        parts = _parts(database, settings, jobs=jobs, tasks=tasks, api=api)
+        parts = _parts(database, settings, jobs=jobs, tasks=tasks, api=api, spare=spare)
 
         def stop() -> None:
             log.info("stopping: work is committed and given back; Ctrl-C again stops at once")
@@ -97,15 +129,44 @@ async def run_worker(
 
         if sys.stderr is not None and sys.stderr.isatty():
             note(welcome(settings, name))
-        async with background_services(database, settings, command=name):
+        after = JOBS_FIRST if jobs else 0.0
+        async with _background_services(database, settings, name, after=after):
             grace = settings.shutdown_grace
             await run_until_stopped(_run_together(parts), stop, grace=grace)
 
 
+@asynccontextmanager
+async def _background_services(
+    database: Database, settings: Settings, command: str, *, after: float
+) -> AsyncIterator[None]:
+    """Run the background services from so many seconds later to the end of the block."""
+    ending = asyncio.Event()
+
+    async def run() -> None:
+        await wait_for_event(ending, after)
+        if not ending.is_set():
+            from forager.background import background_services
+
+            async with background_services(database, settings, command=command):
+                await ending.wait()
+
+    running = asyncio.ensure_future(run())
+    try:
+        yield
+    finally:
+        ending.set()
+        await running
+
+
 def _parts(
-    database: Database, settings: Settings, *, jobs: bool, tasks: bool, api: bool
+    database: Database,
+    settings: Settings,
+    *,
+    jobs: bool,
+    tasks: bool,
+    api: bool,
+    spare: StartedProcess | None,
 ) -> list[WorkerPart]:
-    from forager.cli.system.api_process import ApiPart
     from forager.jobs.supervisor import Supervisor
     from forager.render.finding import find_browser
     from forager.settings import Dispatch
@@ -114,12 +175,15 @@ def _parts(
     parts: list[WorkerPart] = []
     if jobs:
         renders = find_browser(settings).path is not None
-        parts.append(Supervisor(database, settings, renders=renders))
+        parts.append(Supervisor(database, settings, renders=renders, spare=spare))
     if tasks:
         by_celery = settings.dispatch is Dispatch.CELERY
         program = "forager.dispatch" if by_celery else "forager.tasks"
-        parts.append(TaskSupervisor(database, settings, program))
+        task_supervisor = TaskSupervisor(database, settings, program)
+        parts.append(StartedLater(task_supervisor) if jobs else task_supervisor)
     if api:
+        from forager.cli.system.api_process import ApiPart
+
         parts.append(ApiPart(database, settings))
     return parts
 

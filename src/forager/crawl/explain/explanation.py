@@ -15,9 +15,9 @@ from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions, crawl_options
-from forager.crawl.rendering import domain_of
-from forager.crawl.report import workers_awaited
+from forager.crawl.reports.report import workers_awaited
 from forager.crawl.settlement import Outcome, PastOutcome, UrlRecord
+from forager.crawl.visit.rendering import domain_of
 from forager.db.database import Connection, Database
 from forager.documents.page import CarriedPage
 from forager.documents.reader import select_carried_page, select_near_duplicates
@@ -82,8 +82,10 @@ class NearDuplicates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
+    """The outcome of a URL, the reason, and whether it would be fetched now."""
+
     url: str
-    normalised: str
+    normalized: str
     # how the given URL was normalized
     steps: list[str]
     job_id: UUID | None
@@ -127,20 +129,20 @@ async def explain(
     With an archive, the page is read again to say what extraction leaves out of it.
     """
     given = with_scheme(url)
-    normalised = normalize(given)
-    if isinstance(normalised, Refusal):
-        raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
-    key = url_key(normalised)
+    normalized = normalize(given)
+    if isinstance(normalized, Refusal):
+        raise InvalidInput(f"{url!r} cannot be crawled: {normalized.value}")
+    key = url_key(normalized)
     async with database.connection() as connection:
         crawls = await store.select_recent_crawls(connection, user_id, per_source=RECENT_CRAWLS)
         recent = [crawl for crawl, _ in crawls]
         # those of sources on the host of the URL come first
-        jobs = [job_id] if job_id else _near_first(crawls, normalised)
+        jobs = [job_id] if job_id else _near_first(crawls, normalized)
         record = await store.select_settled(connection, [job_id] if job_id else recent, key)
         record = record or await store.select_pending(connection, jobs[:_READ_FRONTIERS], key)
         history = await store.select_history(connection, recent, key)
         facts = await _facts(connection, record, key) if record else {}
-    task = await _tracked_as(database, queue.settings, normalised)
+    task = await _tracked_as(database, queue.settings, normalized)
     if record:
         job_id = record.job_id
     elif task is None:
@@ -155,17 +157,17 @@ async def explain(
         facts["rendering"] = await _rendering(database, record, options)
         facts["message"] = _message(record, job, waits)
     else:
-        facts["message"] = _why_never_seen(normalised, job, waits, is_tracked=task is not None)
+        facts["message"] = _why_never_seen(normalized, job, waits, is_tracked=task is not None)
     agent = agent_header(queue.settings, options.user_agent if options else None)
     return Explanation(
         url=url,
-        normalised=normalised,
+        normalized=normalized,
         steps=explain_normalization(given),
         job_id=job_id,
-        outlook=await outlook(database, normalised, agent=agent, options=options),
+        outlook=await outlook(database, normalized, agent=agent, options=options),
         history=history,
         task=task,
-        content=await _content(database, archive, normalised),
+        content=await _content(database, archive, normalized),
         **facts,
     )
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions
-from forager.crawl.rendering import domain_of
-from forager.crawl.report import CrawlWait
+from forager.crawl.reports.report import CrawlWait
+from forager.crawl.visit.rendering import domain_of
 from forager.db.database import Database
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
@@ -22,6 +22,8 @@ from forager.fetch.robots.rules import Robots
 
 
 class CheckAnswer(StrEnum):
+    """Whether a rule allows a URL to be fetched."""
+
     YES = "yes"
     LATER = "later"
     UNKNOWN = "unknown"

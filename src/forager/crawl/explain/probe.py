@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forager.crawl.gate import open_gate
 from forager.crawl.options import CrawlOptions
+from forager.crawl.visit.gate import open_gate
 from forager.db.database import Database
 from forager.extract.page import PageFacts, extract_page
 from forager.fetch.failure import classify_status

@@ -41,6 +41,8 @@ class Extracted:
     canonical: str | None
     # where the page says it is as markdown
     markdown: str | None
+    # whether it has a sign that its site offers markdown
+    may_have_markdown: bool
     # URL and delay of a redirect in the page
     refresh: Sequence[Any] | None
     noindex: bool

@@ -200,6 +200,7 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
         "title": facts.title,
         "canonical": facts.canonical,
         "markdown": facts.markdown,
+        "may_have_markdown": facts.may_have_markdown,
         "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
         "language": facts.language,
         "noindex": facts.directives.noindex,

@@ -178,12 +178,13 @@ class BoilerplateLearner:
         reread = await self._in_parallel(sample if learned.elements else (), self._reread)
         async with self._context.transaction() as connection:
             await self._writer.store_repeated(connection, learned.as_json(), reread)
-            await visited_rows.replace_contents(
-                connection,
-                self._context.lease.job_id,
-                [page.content_hash for page, _ in reread],
-                [document.content_hash for _, document in reread],
-            )
+            if reread:
+                await visited_rows.replace_contents(
+                    connection,
+                    self._context.lease.job_id,
+                    [page.content_hash for page, _ in reread],
+                    [document.content_hash for _, document in reread],
+                )
         log.info("boilerplate learned", pages=learned.pages, elements=len(learned.elements))
         return [document.content_hash for _, document in reread]
 

@@ -12,7 +12,8 @@ from forager.crawl.frontier.entry import FrontierEntry, PageLinks, Via
 from forager.crawl.frontier.scope import CrawlScope, ScopeReason
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.settlement import Settlement
+from forager.crawl.visit.outcomes import excluded
 from forager.extract.keys import key_fingerprint
 from forager.extract.traps import TrapRule, find_trap, path_shape, query_shape
 
@@ -72,9 +73,9 @@ class Discovery:
     def knows(self, key: bytes) -> bool:
         return key_fingerprint(key) in self._seen
 
-    def remember_keys(self, fingerprints: Iterable[int]) -> None:
+    def remember_keys(self, keys: Iterable[bytes]) -> None:
         """Take in pending URLs of an earlier run; `remember` follows for each."""
-        self._seen.add_many(fingerprints)
+        self._seen.add_many(map(key_fingerprint, keys))
 
     def remember(self, key: bytes, url: str, reason: str | None, *, pending: bool = False) -> None:
         """Take in a URL of an earlier run; a settled one that is known already changes nothing."""
@@ -120,9 +121,7 @@ class Discovery:
             return
         if reason in LIFTABLE:
             self._liftable[reason].add(key_fingerprint(item.key))
-        into.excluded.append(
-            Settlement(entry=item, outcome=Outcome.EXCLUDED, reason=reason, detail=message)
-        )
+        into.excluded.append(excluded(item, reason, message))
         self._ledger.exclude(reason)
 
     def _revive(self, item: FrontierEntry, into: Discovered) -> None:

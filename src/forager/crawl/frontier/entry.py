@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -72,6 +72,10 @@ class PageLinks:
         if sys.byteorder == "little":
             words.byteswap()
         return words[::2]
+
+    def each_key(self) -> Iterator[bytes]:
+        for start in range(0, len(self.keys), KEY_LENGTH):
+            yield self.keys[start : start + KEY_LENGTH]
 
     def found(self, page: FrontierEntry, place: int, url: str) -> FrontierEntry:
         start = place * KEY_LENGTH

@@ -11,11 +11,12 @@ from forager.backoff import backoff
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import FrontierEntry, Via, found_url
+from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.scope import CrawlScope
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
-from forager.crawl.outcomes import RETRY_DELAY_MAX
 from forager.crawl.sitemaps.reader import Sitemap
+from forager.crawl.visit.outcomes import RETRY_DELAY_MAX
 from forager.errors import Retry, WorkFailed
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalizedUrl, Refusal, normalize
@@ -46,6 +47,7 @@ class Seeding:
     options: CrawlOptions
     state: CrawlState
     discovery: Discovery
+    known: KnownUrls
     committer: Committer
     robots: RobotsGate
     _retries: int = field(default=MAX_RETRIES, init=False)
@@ -67,7 +69,7 @@ class Seeding:
         elif self.options.strategy is not Strategy.SITEMAP:
             # committed with what comes next: sitemaps, or the end of the seeding
             seeds = [found_url(url, Via.SEED, 0) for url in first_urls(self.options)]
-            self.discovery.add(seeds, self._batch.discovered)
+            await self._add(seeds, self._batch)
         if self.options.strategy in (Strategy.SITE, Strategy.SITEMAP):
             await self._read_sitemaps()
         if not self.context.stopping.is_set() and (last or self._deferred is None):
@@ -166,9 +168,13 @@ class Seeding:
 
     async def _commit(self, found: list[FrontierEntry]) -> None:
         batch, self._batch = self._batch, Batch()
-        self.discovery.add(found, batch.discovered)
+        await self._add(found, batch)
         self.state.next_seq = self.discovery.next_seq
         await self.committer.write(batch)
+
+    async def _add(self, found: list[FrontierEntry], batch: Batch) -> None:
+        await self.known.look_up(entry.key for entry in found)
+        self.discovery.add(found, batch.discovered)
 
 
 async def sitemap_urls(

@@ -14,8 +14,8 @@ from forager.crawl.operations.jobs import find_job
 from forager.crawl.settlement import PastOutcome
 from forager.documents import visibility
 from forager.documents.generation import State
-from forager.documents.operations import CarriedPage
-from forager.documents.reading_operations import reading
+from forager.documents.operations.models import CarriedPage
+from forager.documents.operations.reading import reading
 from forager.hints import Render, render
 from forager.jobs.queue import Queue
 from forager.operations.models import PlainText, ResponseModel, Time, Url
@@ -31,7 +31,7 @@ InJob = Annotated[
 
 
 class ExplainedStep(ResponseModel, row=explanation.RedirectStep, about={"url": "URL of the step."}):
-    pass
+    """A step of a redirect."""
 
 
 _ABOUT_FETCH_CHECK = {
@@ -41,6 +41,8 @@ _ABOUT_FETCH_CHECK = {
 
 
 class FetchCheck(ResponseModel, row=outlook.RuleCheck, about=_ABOUT_FETCH_CHECK, thing="check"):
+    """Whether one of the rules allows the URL to be fetched now."""
+
     name: str = Field(
         description="Name.", examples=["address", "scope", "robots", "host", "budget"]
     )
@@ -113,7 +115,7 @@ class Explanation(ResponseModel):
     """The outcome of a URL, why, and what would happen now."""
 
     url: str = Field(description="The URL as requested.")
-    normalised: str = Field(description="The normalized URL.")
+    normalized: str = Field(description="The normalized URL.")
     steps: list[str] = Field(description="How the given URL was normalized.")
     job_id: UUID | None
     verdict: str = Field(description="Outcome in one word.")

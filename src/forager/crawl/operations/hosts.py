@@ -18,6 +18,8 @@ __all__ = ["domains"]
 
 
 class TrafficOrder(RequestModel):
+    """What to do with all traffic to a host."""
+
     model_config = example(traffic="pause")
 
     traffic: Annotated[

@@ -175,17 +175,23 @@ class JobsSummary(ResponseModel, row=summary.JobsSummary):
 
 
 class PendingWork(ResponseModel):
+    """The work that is left, over all jobs."""
+
     counts: dict[Status, int] = Field(description="Jobs by state.")
     pending_work: list[StateCount] = Field(description="Remaining work by state.")
     summary: JobsSummary = Field(description="What the active jobs are doing.")
 
 
 class RetriedUrls(ResponseModel):
+    """The job, and how many URLs it fetches again."""
+
     job: Job = Field(description="The job that fetches the URLs again.")
     urls: int = Field(description="Number of failed URLs that are fetched again.")
 
 
 class PruneOrder(RequestModel):
+    """The age of jobs to delete."""
+
     model_config = example(older_than_days=30)
 
     older_than_days: float | None = Field(
@@ -198,4 +204,6 @@ class PruneOrder(RequestModel):
 
 
 class DeletedJobs(ResponseModel):
+    """How many jobs were deleted."""
+
     deleted: int = Field(description="Number of deleted jobs.")

@@ -22,7 +22,7 @@ from forager.crawl.operations.job_models import (
     RetriedUrls,
     StateCount,
 )
-from forager.crawl.report import crawl_report, waits_of
+from forager.crawl.reports.report import crawl_report, waits_of
 from forager.db.cursor import Page
 from forager.documents.generation import State
 from forager.documents.publication import publish_hint
@@ -93,14 +93,15 @@ JOB_COLUMNS: Columns = {
 }  # fmt: skip
 
 
-def _queue(context: Context) -> Queue:
+def queue_of(context: Context) -> Queue:
+    """The queue, with all kinds of jobs."""
     import_modules(context.settings.job_modules)
     return Queue(context.database, context.settings)
 
 
 async def find_job(context: Context, job_id: str) -> UUID:
     """The ID of a job that the caller sees."""
-    return await _queue(context).resolve(job_id, user_id=context.owner)
+    return await queue_of(context).resolve(job_id, user_id=context.owner)
 
 
 @jobs.operation(
@@ -120,7 +121,7 @@ async def list_jobs(
     activity: Doing | None = None,
 ) -> ListedJobs:
     """List jobs, newest first, and summarize the active ones."""
-    page = await _queue(context).list_jobs(
+    page = await queue_of(context).list_jobs(
         statuses=status,
         kind=kind,
         source_ids=source and await versions_of(context.database, source),
@@ -150,7 +151,7 @@ async def _summary(context: Context) -> summary.JobsSummary:
 @jobs.operation("work", "GET /jobs/work", cached=True)
 async def work(context: Context) -> PendingWork:
     """Count jobs by state and activity, with their remaining work and pace."""
-    queue, owner = _queue(context), context.owner
+    queue, owner = queue_of(context), context.owner
     return PendingWork(
         counts=await queue.counts(user_id=owner),
         pending_work=[StateCount.of(row) for row in await queue.pending_work(user_id=owner)],
@@ -161,7 +162,7 @@ async def work(context: Context) -> PendingWork:
 @jobs.operation("show", "GET /jobs/{job_id}", note=_how_to_publish)
 async def show(context: Context, job_id: JobId) -> JobDetail:
     """Show one job in detail."""
-    job, queue = await find_job(context, job_id), _queue(context)
+    job, queue = await find_job(context, job_id), queue_of(context)
     report = await job_report(context.database, queue, job)
     crawl = await crawl_report(context.database, queue, job)
     waiting = crawl.wait.message if crawl.wait else None
@@ -232,7 +233,7 @@ async def events(
     context: Context, job_id: JobId, limit: Limit = 100, cursor: EventCursor = 0
 ) -> Listed[JobEvent]:
     """List the history of a job, oldest first."""
-    job, queue = await find_job(context, job_id), _queue(context)
+    job, queue = await find_job(context, job_id), queue_of(context)
     found = await queue.events(job, after=cursor, limit=limit)
     # a full page may be the last one: only the next event shows it
     more = len(found) == limit and await queue.events(job, after=found[-1].id, limit=1)
@@ -246,10 +247,7 @@ async def prune(context: Context, order: PruneOrder) -> DeletedJobs:
     """Delete finished jobs older than this, with their history; the default is a setting."""
     days = order.older_than_days
     older_than = None if days is None else days * 86400
-    return DeletedJobs(deleted=await _queue(context).prune(older_than=older_than))
+    return DeletedJobs(deleted=await queue_of(context).prune(older_than=older_than))
 
 
-jobs.by_hand("list", "GET /crawls")
-jobs.by_hand("show", "GET /crawls/{crawl_id}", "GET /crawls/{crawl_id}/events")
 jobs.by_hand("pause", "POST /jobs/bulk")
-jobs.by_hand("cancel", "DELETE /crawls/{crawl_id}")

@@ -10,10 +10,13 @@ from pydantic import Field
 from forager.crawl.admission import lack_for_refresh, move_job, replace_headers, start_refresh
 from forager.crawl.operations.job_models import ShownStatus
 from forager.crawl.options import MAX_HEADERS
-from forager.documents.operations import Source, SourceId, find_source, how_to_publish, sources
+from forager.crawl.visit.logins import LOGGED_OUT
+from forager.documents.operations.models import Source
+from forager.documents.operations.sources import SourceId, find_source, how_to_publish, sources
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.jobs.queue import Enqueued
+from forager.jobs.queue import Enqueued, Queue
+from forager.jobs.workers import job_report
 from forager.operations.models import RequestModel, ResponseModel, example
 from forager.operations.operation import Context
 
@@ -73,12 +76,24 @@ sources.by_hand("apply", "POST /sources/apply")
 sources.by_hand("check", "POST /sources/{source_id}/check")
 
 
+async def _was_logged_out(context: Context, job_id: UUID) -> bool:
+    """Whether the last pause of a job is that of a crawl that found itself logged out."""
+    report = await job_report(context.database, Queue(context.database, context.settings), job_id)
+    pauses = [event.reason or "" for event in report.last_events if event.move == Move.PAUSE]
+    return bool(pauses) and pauses[-1].startswith(LOGGED_OUT)
+
+
 @sources.operation("login", "POST /sources/{source_id}/login", done=_logged_in)
 async def login(context: Context, source_id: SourceId, order: Login) -> LoggedIn:
-    """Replace the headers that log a source in, and resume its crawl that was logged out."""
+    """Replace the headers that log a source in, and resume its crawl that was logged out.
+
+    A crawl that a person has paused stays paused.
+    """
     source = await find_source(context, source_id)
     job = await replace_headers(context, source, order.headers)
-    resumed = job is not None and job.status is Status.PAUSED
+    resumed = (
+        job is not None and job.status is Status.PAUSED and await _was_logged_out(context, job.id)
+    )
     if job is not None and resumed:
         await move_job(context, job.id, Move.RESUME, "logged in")
     return LoggedIn(source=source.id, job_id=None if job is None else job.id, resumed=resumed)

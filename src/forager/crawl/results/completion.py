@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.crawl.reports.report import CrawlReport, crawl_reports
 from forager.crawl.settlement import Outcome
 from forager.db.database import Database
 from forager.db.outages import retry_until_available
@@ -23,6 +23,8 @@ INTERVAL = 1.0
 
 
 class CrawlResult(StrEnum):
+    """How a crawl ended, for the exit code of commands that wait for it."""
+
     PUBLISHED = "published"
     # complete, but rejected by the quality gate
     HELD_BACK = "held back"

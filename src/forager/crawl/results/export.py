@@ -34,6 +34,8 @@ Progress = Callable[[int], None]
 
 
 class CrawlExportFormat(StrEnum):
+    """The format of the export of a job."""
+
     WARC = "warc"
     JSONL = "jsonl"
     PARQUET = "parquet"

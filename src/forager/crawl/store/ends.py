@@ -102,6 +102,7 @@ async def repoint_copies(
 async def select_archived(
     connection: Connection, job_id: UUID, keys: Sequence[bytes]
 ) -> list[ArchivedUrl]:
+    """Settled URLs by their keys, with the places of their responses."""
     cursor = await connection.execute(
         """
         SELECT url_hash, url, etag, last_modified, outlinks, segment, segment_offset,

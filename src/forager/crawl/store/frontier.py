@@ -22,6 +22,7 @@ _LATER = RowArrays("later", depth="smallint", seq="bigint", seconds="float8")
 async def insert_entries(
     connection: Connection, job_id: UUID, entries: Sequence[FrontierEntry]
 ) -> None:
+    """Add URLs to the frontier, as one statement of the commit that found them."""
     await connection.execute(
         f"""
         INSERT INTO crawl_frontier (job_id, depth, seq, url_hash, url, parent, via, redirects)
@@ -47,6 +48,7 @@ async def insert_entries(
 async def delete_entries(
     connection: Connection, job_id: UUID, entries: Sequence[FrontierEntry]
 ) -> None:
+    """Remove URLs that are settled."""
     await connection.execute(
         f"""
         DELETE FROM crawl_frontier f
@@ -60,6 +62,7 @@ async def delete_entries(
 async def postpone_entries(
     connection: Connection, job_id: UUID, postponed: Sequence[Postponed]
 ) -> None:
+    """Count an attempt of each URL, and set when it may be tried again."""
     await connection.execute(
         f"""
         UPDATE crawl_frontier f

@@ -70,6 +70,7 @@ async def insert_minute(connection: Connection) -> None:
 
 
 async def delete_minutes(connection: Connection, *, days: int) -> None:
+    """Delete samples that are older than this number of days."""
     await connection.execute(
         "DELETE FROM crawl_minutes WHERE at < now() - %s * interval '1 day'", (days,)
     )

@@ -14,7 +14,7 @@ from forager.db.database import Connection
 from forager.db.rows import RowArrays, Tuples, Values
 
 if TYPE_CHECKING:
-    from forager.crawl.activity import ActivityReport
+    from forager.crawl.reports.activity import ActivityReport
 
 
 async def start_over(connection: Connection, job_id: UUID) -> None:
@@ -42,6 +42,7 @@ async def update_state(connection: Connection, job_id: UUID, values: dict[str, A
 
 
 async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    """The state of a crawl at its last commit; None before the first."""
     return (await select_states(connection, [job_id])).get(job_id)
 
 

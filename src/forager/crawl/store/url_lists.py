@@ -177,6 +177,7 @@ async def select_totals(connection: Connection, job_id: UUID) -> tuple[int, int]
 async def select_pending(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[PendingUrl]:
+    """Pending URLs in the order of the crawl, after a place in it."""
     return await Rows(connection, PendingUrl).all(
         """
         SELECT f.depth, f.seq, f.url, f.via, f.attempts, f.not_before, p.url AS parent_url
@@ -255,6 +256,7 @@ PAGE_ROWS = 1000
 async def count_settled(
     connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
 ) -> int:
+    """Number of settled URLs with one of the outcomes; `archived`: only those with a response."""
     return await Values(connection, int).one(
         """
         SELECT count(*)

@@ -35,6 +35,7 @@ async def insert_visited(
     settled: Sequence[Settlement],
     refs: Sequence[ArchiveRef | None],
 ) -> None:
+    """Add settled URLs with their outcomes and the places of their responses."""
     await connection.execute(
         f"""
         INSERT INTO crawl_visited
@@ -50,6 +51,7 @@ async def insert_visited(
 
 
 async def delete_visited(connection: Connection, job_id: UUID, keys: Sequence[bytes]) -> None:
+    """Forget settled URLs, which are then new to the crawl."""
     await connection.execute(
         "DELETE FROM crawl_visited WHERE job_id = %s AND url_hash = ANY(%s)", (job_id, list(keys))
     )
@@ -73,6 +75,7 @@ async def replace_contents(
 async def select_url_of_content(
     connection: Connection, job_id: UUID, content_hash: bytes
 ) -> str | None:
+    """The page of this crawl that has the same content."""
     return await Values(connection).first(
         f"""
         SELECT url FROM crawl_visited
@@ -167,20 +170,6 @@ async def select_known_visited(
         return cast("list[Known]", await cursor.fetchall())
 
 
-async def select_settled(
-    connection: Connection, job_id: UUID, keys: Sequence[bytes]
-) -> list[Known]:
-    """Those of these URLs that are settled."""
-    return await Tuples(connection).all(
-        f"""
-        SELECT url_hash, url, reason, CASE WHEN {IS_PAGE} THEN content_hash END
-          FROM crawl_visited
-         WHERE job_id = %s AND url_hash = ANY(%s)
-        """,
-        (job_id, list(keys)),
-    )
-
-
 Place = tuple[int, int]
 
 
@@ -204,26 +193,35 @@ async def select_known_frontier(
     return [(key, url, None, None) for _, _, key, url in rows], place
 
 
-async def select_pending_keys(
-    connection: Connection, job_id: UUID, *, after: Place
-) -> tuple[bytes, int, int] | None:
-    """The keys of the next pending URLs after a place, one behind the other, and the last place."""
-    return await Tuples(connection).first(
-        """
-        WITH chunk AS MATERIALIZED (
-            SELECT depth, seq, url_hash
-              FROM crawl_frontier
-             WHERE job_id = %(job)s AND (depth, seq) > (%(depth)s, %(seq)s)
-             ORDER BY depth, seq
-             LIMIT %(limit)s
+async def select_known(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes], *, after: Place, before: int
+) -> tuple[list[Known], list[bytes]]:
+    """Those of these URLs that are settled, and those that are pending between two places.
+
+    The frontier has no index of keys, so all of it between these places is read, unless every URL
+    is settled. One statement for both: a URL that is settled meanwhile is in one of them.
+    """
+    rows = await Tuples(connection).all(
+        f"""
+        WITH settled AS MATERIALIZED (
+            SELECT url_hash, url, reason, CASE WHEN {IS_PAGE} THEN content_hash END AS content
+              FROM crawl_visited
+             WHERE job_id = %(job)s AND url_hash = ANY(%(keys)s)
+        ), others AS MATERIALIZED (
+            SELECT unnest(%(keys)s::bytea[]) AS url_hash EXCEPT SELECT url_hash FROM settled
         )
-        SELECT (SELECT string_agg(url_hash, ''::bytea) FROM chunk), depth::int, seq
-          FROM chunk
-         ORDER BY depth DESC, seq DESC
-         LIMIT 1
+        SELECT url_hash, url, reason, content
+          FROM settled
+         UNION ALL
+        SELECT url_hash, NULL, NULL, NULL
+          FROM crawl_frontier
+          JOIN others USING (url_hash)
+         WHERE job_id = %(job)s AND (depth, seq) > (%(depth)s, %(seq)s) AND seq < %(before)s
         """,
-        {"job": job_id, "depth": after[0], "seq": after[1], "limit": CHUNK},
+        {"job": job_id, "keys": keys, "depth": after[0], "seq": after[1], "before": before},
     )
+    settled = [row for row in rows if row[1] is not None]
+    return settled, [row[0] for row in rows if row[1] is None]
 
 
 async def requeue_failed(

@@ -84,6 +84,7 @@ class StaticModel:
         return frozenset(number for token, number in vocabulary if token[:1] == _START)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, computed here."""
         return await asyncio.to_thread(lambda: self._embed(texts).tolist())
 
     def vectors(self, texts: Sequence[str]) -> Any:
@@ -146,6 +147,7 @@ class EndpointModel:
         self.name = f"{model} at {url}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, from the configured endpoint."""
         import aiohttp  # not for every command that searches or crawls
 
         asked = {"model": self._model, "input": [text[:MAX_CHARACTERS] or " " for text in texts]}
@@ -188,6 +190,7 @@ def embedder_of(settings: Settings) -> Embedder | None:
 
 @cache
 def static_model() -> StaticModel | None:
+    """The model that is installed; None if there is none."""
     folder = _model_folder()
     return None if folder is None else StaticModel(folder)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
-from forager.documents.publication import no_such_generation, no_such_source, publish_hint
+from forager.documents.publication import missing_source, no_such_generation, publish_hint
 from forager.documents.search import store
 from forager.documents.search.embedding import Embedder, StaticModel
 from forager.documents.search.hit import (
@@ -180,6 +180,7 @@ class Finder:
         self._named = NamedTerms({})
 
     async def find(self, query: Query) -> _Found:
+        """The best sections for a query, with remarks on what was searched instead."""
         self._named = await names_in(self._connection, query, self._generations)
         found = await self._find(query)
         notes = [NAMED.format(typed=t, meant=m) for t, m in self._named.corrected.items()]
@@ -209,7 +210,11 @@ class Finder:
         if found.candidates:
             return replace(found, note=BY_STEM)
         if corrected is None or corrected.suggestion is None:
-            return await self._rank(query, share=SOME)
+            found = await self._rank(query, share=SOME)
+            # of two identifiers, one may be written as words, and the other one nowhere
+            return (
+                found if found.candidates else await self._rank(query, MatchMode.WORDS, share=SOME)
+            )
         # one misspelled word could be corrected, another one not
         found = await self._rank(parse_query(corrected.suggestion), share=SOME)
         return replace(found, note=corrected.note, suggestion=corrected.suggestion)
@@ -330,7 +335,7 @@ async def _continued(
 
 async def _must_exist(connection: Connection, request: SearchRequest, source_id: str) -> None:
     if not await store.source_exists(connection, source_id, request.user_id):
-        raise no_such_source(source_id)
+        raise await missing_source(connection, source_id, request.user_id)
 
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:

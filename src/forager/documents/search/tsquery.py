@@ -229,6 +229,8 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class TermKind(Enum):
+    """How a term of a query is searched."""
+
     WORDS = "words"
     PHRASE = "phrase"
     # to be found as typed

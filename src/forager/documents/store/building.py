@@ -76,6 +76,7 @@ async def select_building(connection: Connection, job_id: UUID) -> tuple[int, in
 async def insert_generation(
     connection: Connection, source_id: str, job_id: UUID, base_id: int | None
 ) -> int:
+    """Begin a generation with the next number of its source, and return its ID."""
     return await Values(connection, int).one(
         """
         WITH counted AS (
@@ -96,6 +97,10 @@ async def select_previous(
     keys: Sequence[bytes],
     extractor_versions: Sequence[str],
 ) -> dict[bytes, PreviousPage]:
+    """What the base generation knows of these URLs, by key.
+
+    Validators are missing where another version of the extractor must read the page again.
+    """
     cursor = await connection.execute(
         """
         SELECT m.url_hash, m.document_id, d.content_hash, d.extractor_version,
@@ -121,6 +126,7 @@ async def select_previous(
 async def select_links(
     connection: Connection, source_id: str, link_sets: Sequence[bytes]
 ) -> dict[bytes, bytes]:
+    """Compressed links by the hash of their set."""
     return await Tuples(connection).as_dict(
         "SELECT hash, links FROM link_sets WHERE source_id = %s AND hash = ANY(%b)",
         (source_id, list(link_sets)),
@@ -133,6 +139,7 @@ async def select_links(
 async def insert_link_sets(
     connection: Connection, source_id: str, link_sets: dict[bytes, bytes]
 ) -> None:
+    """Store sets of links that are not there yet."""
     await connection.execute(
         """
         INSERT INTO link_sets (source_id, hash, links)
@@ -267,6 +274,7 @@ async def copy_generation(
 
 
 async def add_counts(connection: Connection, generation_id: int, counts: PageCounts) -> None:
+    """Add to the numbers of pages of a generation."""
     await connection.execute(
         """
         UPDATE generations
@@ -319,12 +327,14 @@ async def select_sample(
 
 
 async def set_repeated(connection: Connection, source_id: str, repeated: dict[str, Any]) -> None:
+    """Store the blocks that the pages of a source repeat."""
     await connection.execute(
         "UPDATE sources SET repeated_blocks = %s WHERE id = %s", (Jsonb(repeated), source_id)
     )
 
 
 async def set_markdown_way(connection: Connection, source_id: str, way: str) -> None:
+    """Store how the site offers markdown, and that this was checked now."""
     await connection.execute(
         "UPDATE sources SET markdown_way = %s, markdown_checked_at = now() WHERE id = %s",
         (way, source_id),

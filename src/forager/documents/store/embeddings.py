@@ -35,6 +35,7 @@ class SectionText:
 
 
 async def has_pgvector(connection: Connection) -> bool:
+    """Whether the server can install the extension for vectors."""
     return await Tuples(connection).exists(
         "SELECT FROM pg_available_extensions WHERE name = 'vector'"
     )
@@ -202,6 +203,7 @@ def _copied_row(document_id: int, position: int, vector: Sequence[float]) -> byt
 
 
 async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:
+    """Delete vectors of documents that are gone, at most `limit` documents at a time."""
     await connection.execute(
         """
         DELETE FROM section_vectors

@@ -67,6 +67,7 @@ async def select_sources(
 
 
 async def select_source(connection: Connection, source_id: str) -> Source | None:
+    """A source by its exact name; None for an unknown or deleted one."""
     return await Rows(connection, Source).first(f"{_SOURCE} AND s.id = %s", (source_id,))
 
 
@@ -79,6 +80,7 @@ async def select_sources_named(connection: Connection, name: str) -> list[Source
 
 
 async def select_sources_by_id(connection: Connection, source_ids: Sequence[str]) -> list[Source]:
+    """Those of the sources that exist."""
     return await Rows(connection, Source).all(f"{_SOURCE} AND s.id = ANY(%s)", (list(source_ids),))
 
 
@@ -186,6 +188,7 @@ async def select_held_back_with(
 
 
 async def select_generation_by_id(connection: Connection, generation_id: int) -> Generation | None:
+    """A generation that is not abandoned."""
     return await Rows(connection, Generation).first(
         f"{_GENERATION} WHERE g.id = %s AND g.state <> 'abandoned'", (generation_id,)
     )
@@ -194,6 +197,7 @@ async def select_generation_by_id(connection: Connection, generation_id: int) ->
 async def select_generation(
     connection: Connection, source_id: str, number: int
 ) -> Generation | None:
+    """A generation of a source by its number."""
     return await Rows(connection, Generation).first(
         f"{_GENERATION} WHERE g.source_id = %s AND g.number = %s", (source_id, number)
     )
@@ -211,6 +215,7 @@ async def select_generations_of_jobs(
 
 
 async def select_newest_complete(connection: Connection, source_id: str) -> Generation | None:
+    """The newest generation that was complete, published or not."""
     return await Rows(connection, Generation).first(
         f"""
         {_GENERATION}
@@ -242,6 +247,7 @@ async def select_published_before(connection: Connection, source_id: str) -> Gen
 
 
 async def generation_is_readable(connection: Connection, generation_id: int) -> bool:
+    """Whether readers may see a generation."""
     return await Tuples(connection).exists(
         "SELECT FROM generations WHERE id = %s AND state IN ('published', 'retired')",
         (generation_id,),

@@ -77,6 +77,7 @@ async def activate_generation(
 
 
 async def retire_published(connection: Connection, source_id: str) -> None:
+    """Retire the published generation of a source."""
     await connection.execute(
         """
         UPDATE generations
@@ -100,6 +101,7 @@ async def mark_published(connection: Connection, generation_id: int, note: str |
 
 
 async def hold_back(connection: Connection, generation_id: int, note: str) -> None:
+    """Retire a complete generation that must not be published by itself; `note` is the reason."""
     await connection.execute(
         "UPDATE generations SET state = 'retired', retired_at = now(), note = %s WHERE id = %s",
         (note, generation_id),
@@ -142,6 +144,7 @@ async def remember_job(
 
 
 async def merge_payload(connection: Connection, source_id: str, values: dict[str, Any]) -> None:
+    """Replace some options of the crawls of a source."""
     await connection.execute(
         "UPDATE sources SET payload = payload || %s WHERE id = %s", (Jsonb(values), source_id)
     )
@@ -285,6 +288,8 @@ async def find_near_duplicates(connection: Connection, generation_id: int) -> in
     async for one, other in cursor:
         low, high = sorted((root(one), root(other)))
         first[high] = low
+    if not first:
+        return 0
     await connection.execute(
         """
         INSERT INTO near_duplicates (generation_id, document_id, cluster)
@@ -298,6 +303,7 @@ async def find_near_duplicates(connection: Connection, generation_id: int) -> in
 async def set_schedule(
     connection: Connection, source_id: str, schedule: Schedule, first: datetime | None
 ) -> None:
+    """Set when a source is refreshed: its interval or cron expression, and the first time."""
     await connection.execute(
         """
         UPDATE sources

@@ -18,8 +18,6 @@ from forager.documents.page import (
     SectionRow,
 )
 
-# --- pages -------------------------------------------------------------------------------------
-
 _COLUMNS: LiteralString = """
     d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash, d.extractor_version,
     m.generation_id,
@@ -261,6 +259,7 @@ async def select_published_page(
 
 
 async def generation_lists(connection: Connection, generation_id: int, url_hash: bytes) -> bool:
+    """Whether a generation has a page for this URL."""
     return await Tuples(connection).exists(
         "SELECT FROM generation_documents WHERE generation_id = %s AND url_hash = %s",
         (generation_id, url_hash),
@@ -333,33 +332,10 @@ async def select_page_repeated(
     )
 
 
-# --- differences -------------------------------------------------------------------------------
-
-_DIFFERENCES: LiteralString = """
-    SELECT coalesce(new.url, old.url), coalesce(new.title, old.title), old.id, new.id,
-           old.content_hash, new.content_hash
-      FROM (SELECT url_hash, document_id FROM generation_documents WHERE generation_id = %s) a
-      FULL JOIN
-           (SELECT url_hash, document_id FROM generation_documents WHERE generation_id = %s) b
-        ON b.url_hash = a.url_hash
-      LEFT JOIN documents old ON old.id = a.document_id
-      LEFT JOIN documents new ON new.id = b.document_id
-     WHERE a.document_id IS DISTINCT FROM b.document_id
-       AND old.content_hash IS DISTINCT FROM new.content_hash
-     LIMIT %s
-"""
-
-
-async def select_differences(
-    connection: Connection, old_id: int, new_id: int, limit: int
-) -> list[tuple[Any, ...]]:
-    """URLs whose content differs between two generations, with IDs and hashes of both documents."""
-    return await Tuples(connection).all(_DIFFERENCES, (old_id, new_id, limit))
-
-
 async def select_sections(
     connection: Connection, document_ids: Sequence[int]
 ) -> dict[int, list[SectionRow]]:
+    """The sections of documents in the order of the page."""
     cursor = await connection.execute(
         """
         SELECT document_id, id, parent_id, heading, level, anchor, content, position,

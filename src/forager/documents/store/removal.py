@@ -22,6 +22,7 @@ _IS_RUNNING: LiteralString = """
 
 
 async def hide_source(connection: Connection, source_id: str) -> None:
+    """Hide a source from readers and from the scheduler at once; its rows are deleted later."""
     await connection.execute(
         """
         UPDATE sources
@@ -34,6 +35,7 @@ async def hide_source(connection: Connection, source_id: str) -> None:
 
 
 async def abandon_all(connection: Connection, source_id: str) -> None:
+    """Abandon all generations of a deleted source."""
     await connection.execute(
         """
         UPDATE generations
@@ -212,6 +214,7 @@ async def delete_unused_documents(connection: Connection, ids: Sequence[int]) ->
 
 
 async def delete_sections(connection: Connection, document_ids: Sequence[int]) -> None:
+    """Delete the sections of documents, and tell the search index in the same transaction."""
     ids = list(document_ids)
     counts: LiteralString = """
         SELECT document_id, max(position) + 1
@@ -227,6 +230,7 @@ async def delete_sections(connection: Connection, document_ids: Sequence[int]) -
 async def delete_unused_link_sets(
     connection: Connection, source_id: str, hashes: Sequence[bytes]
 ) -> None:
+    """Delete those of the link sets that no generation uses."""
     await connection.execute(
         """
         DELETE FROM link_sets l
@@ -243,6 +247,7 @@ async def delete_unused_link_sets(
 
 
 async def delete_generation(connection: Connection, generation_id: int) -> None:
+    """Delete an abandoned generation, with everything that was derived from it."""
     for table in get_args(Derived):
         await delete_derived(connection, generation_id, table)
     await connection.execute(

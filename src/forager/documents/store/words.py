@@ -118,6 +118,7 @@ Derived = Literal["search_words", "inbound_links", "near_duplicates"]
 
 
 async def delete_derived(connection: Connection, generation_id: int, table: Derived) -> None:
+    """Delete the rows of a generation from a table that was computed from its pages."""
     await connection.execute(f"DELETE FROM {table} WHERE generation_id = %s", (generation_id,))
 
 
@@ -175,6 +176,7 @@ def source_lexeme(source_number: int) -> str:
 
 
 def kind_lexeme(kind: str) -> str:
+    """The lexeme that marks sections of a kind in the search column."""
     return f"{MARK}{kind}"
 
 

@@ -19,6 +19,7 @@ class ElementVerdict(Enum):
     DROP = "boilerplate by its name"  # kept if it contains most of the page
     CONTENTS = "a table of contents"  # dropped if its links lead to this page
     HIDDEN = "hidden"  # dropped unless it is a panel that a click would show
+    UNSHOWN = "a line of code that the page does not show"
     FORM = "a form"  # dropped unless it wraps real content
     REPEATED = "repeated on other pages"  # on most pages of its source at the same place
 
@@ -129,6 +130,8 @@ def verdict_of(name: str, classes: str, role: str) -> ElementVerdict:
     is_kept = name in _STRUCTURAL or role == "main"
     if is_kept or (name in HEADINGS and not _HIDDEN.search(classes)):
         return ElementVerdict.KEEP
+    if name == "span" and classes == "boring":  # mdBook: around the lines that matter
+        return ElementVerdict.UNSHOWN
     verdict = verdict_of_names(classes.lower()) if classes else ElementVerdict.KEEP
     if name == "a" and not _LEFT_OUT_LINKS.isdisjoint(classes.lower().split()):
         return ElementVerdict.DROP

@@ -28,7 +28,7 @@ def is_dropped(tokens: Tokens, index: int) -> bool:
     verdict, end, role = tag.verdict, tokens.closing[index], tag.attributes.get("role", "")
     if verdict is ElementVerdict.NEVER:
         return True
-    if index in tokens.shielded:
+    if index in tokens.shielded or verdict is ElementVerdict.UNSHOWN:
         return False
     if verdict is ElementVerdict.HIDDEN:
         return not is_panel(tag.attributes.get("class", ""), role)

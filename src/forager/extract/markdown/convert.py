@@ -15,7 +15,7 @@ from forager.extract.markdown.definitions import DefinitionOwner, Definitions
 from forager.extract.markdown.escape import code_span, code_text, escape_text, fence, markdown_of
 from forager.extract.markdown.formulas import formula_of
 from forager.extract.markdown.headings import HeadingText, visible
-from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
+from forager.extract.markdown.table import MAX_CELLS, is_code, is_layout, read_table, render_table
 from forager.extract.markdown.tags import (
     PLAIN,
     Attributes,
@@ -200,10 +200,17 @@ class Converter(Definitions):
     def code(self, index: int, tag: Tag) -> int:
         """Inline code; as a block if it has several lines."""
         end = self._tokens.closing[index]
+        if tag.end == "/span" and not self._is_styled_code(index, end):
+            return self.span(index, tag)
         few = end - index < _MAX_LINES and not (self._cell or self._in_heading or self._frames)
         if few and any(each.name == "br" for each in self._tokens.tags[index + 1 : end]):
             return self.preformatted(index, tag)
         return super().code(index, tag)
+
+    def _is_styled_code(self, index: int, end: int) -> bool:
+        """Whether an element that is code by its style holds no blocks."""
+        names = {tag.name for tag in self._tokens.tags[index + 1 : end][:_MAX_LINES]}
+        return end - index < _MAX_LINES and names.isdisjoint(_BLOCKS | _NOT_IN_CODE)
 
     def _language_of(self, index: int, end: int, attributes: Attributes) -> str:
         tags, languages = self._tokens.tags, self._languages
@@ -228,7 +235,7 @@ class Converter(Definitions):
         end = tokens.closing[index]
         table = read_table(tokens, index, end)
         if is_layout(tokens, table, index, end):
-            return index + 1
+            return self.preformatted(index, tag) if is_code(tokens, table) else index + 1
         if table.cells >= MAX_CELLS:
             self.truncated["table: cells beyond the limit were dropped"] = None
         if table.caption:

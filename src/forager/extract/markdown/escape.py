@@ -7,10 +7,11 @@ and `snake_case` must stay one word.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_dropped
-from forager.extract.markdown.tags import unescape
+from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 
 _ACTIVE = re.compile(
@@ -105,8 +106,11 @@ _LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
 
 
 def code_text(tokens: Tokens, start: int, end: int) -> str:
-    """The text of a `<pre>`, without line numbers, buttons and colors."""
+    """The text of code, without line numbers, buttons and colors."""
     texts, tags = tokens.texts, tokens.tags
+    name = tags[start].name
+    if name == "table" or (name != "pre" and any(tag.name == "br" for tag in tags[start:end])):
+        texts = [*texts[:start], *map(_unwrapped, texts[start : end + 1])]
     parts: list[str] = []
     index = start + 1
     while index < end:
@@ -115,65 +119,90 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
         if tag.verdict is not ElementVerdict.KEEP and _is_not_code(tokens, index, tag.verdict):
             tokens.removed[index] = tag.verdict.value
             index = tokens.closing[index]
-        elif _ends_line(parts, tokens, index, end):
+        elif _ends_line(parts, texts, tags, index, end):
             parts.append("\n")
         index += 1
     parts.append(texts[end])
     code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
-    return _without_line_numbers(_without_colors(code))
+    for split, reason in ((_colors, "colors of a terminal"), (_line_numbers, "numbers of lines")):
+        kept, cut = split(code)
+        if cut:
+            tokens.cut[start, reason] = " ".join(cut)
+            code = kept
+    return code
+
+
+_WRAPPED = re.compile(r"[ \t]*\n\s*")
+
+
+def _unwrapped(text: str) -> str:
+    """A text whose lines end with tags: other line ends are blanks."""
+    if "\n" not in text:
+        return text
+    return _WRAPPED.sub(" ", text.lstrip() if text.lstrip(" \t")[:1] == "\n" else text)
 
 
 # colors of a terminal that were converted to tags, for a script of the page to show
 _COLOR = re.compile(r'</?(?:font|span|u|b|i)(?: (?:color|style)="[^"<>]*")?>')
 
 
-def _without_colors(code: str) -> str:
-    """A terminal session whose colors are written as tags, without these; code stays."""
+def _colors(code: str) -> tuple[str, list[str]]:
+    """A terminal session without colors that are written as tags, and these; code stays."""
     if '<font color="' not in code or not code.startswith(("$ ", "# ", "> ")):
-        return code
-    return _COLOR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
+        return code, []
+    plain = _COLOR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
+    return plain, _COLOR.findall(code)
 
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?![.,:)%])(.*)")
 _GLUED = re.compile(r"[A-Za-z_$#@<{\"'/]")
 
 
-def _without_line_numbers(code: str) -> str:
+def _line_numbers(code: str) -> tuple[str, list[str]]:
     """Code without numbers at the beginning of its lines, if all lines are numbered from 1."""
     if not code.lstrip(" ").startswith("1") or "\n" not in code:
-        return code
+        return code, []
     lines = [_NUMBERED.fullmatch(line) for line in code.split("\n")]
     counted = all(line and int(line[1][:9]) == at for at, line in enumerate(lines, start=1))
     # a column of numbers is data; numbers that touch the words are not
     if not counted or not any(line and _GLUED.match(line[2]) for line in lines):
-        return code
-    return "\n".join(line[2] for line in lines if line)
+        return code, []
+    numbered = [line for line in lines if line]
+    return "\n".join(line[2] for line in numbered), [line[1] for line in numbered]
 
 
 def _is_not_code(tokens: Tokens, index: int, verdict: ElementVerdict) -> bool:
-    if verdict is ElementVerdict.NEVER:
+    if verdict is ElementVerdict.NEVER or verdict is ElementVerdict.UNSHOWN:
         return True
     end = tokens.closing[index]
     if tokens.tags[index].name in _WIDGETS:
-        return is_dropped(tokens, index)
+        return not _has_lines(tokens, index, end) and is_dropped(tokens, index)
     # a class such as "nav" may color a word: only empty elements and numbers are not code
     text = "".join(tokens.texts[index + 1 : end + 1]) if end - index < _FEW_TAGS else "code"
     return _NUMBERS.fullmatch(text) is not None
 
 
+def _has_lines(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether an element in code is several lines of it, which a click may show."""
+    texts = tokens.texts[start + 1 : min(end, start + _MANY_TAGS) + 1]
+    return "\n" in "".join(texts).strip() and not all(map(_NUMBERS.fullmatch, texts))
+
+
 _FEW_TAGS = 12
+_MANY_TAGS = 400
 _NUMBERS = re.compile(r"[\d\s.]*")
 _WIDGETS = frozenset({"div", "a", "nav", "ul"})
 
 
-def _ends_line(parts: list[str], tokens: Tokens, index: int, end: int) -> bool:
-    name = tokens.tags[index].name
+def _ends_line(
+    parts: list[str], texts: Sequence[str], tags: Sequence[Tag], index: int, end: int
+) -> bool:
+    name = tags[index].name
     if name == "br":
         return True
     if name not in _LINE_ENDS:
         return False
-    if name == "/code" and (index + 1 >= end or tokens.tags[index + 1].name != "code"):
+    if name == "/code" and (index + 1 >= end or tags[index + 1].name != "code"):
         return False
     last = next((part for part in reversed(parts[-4:]) if part), "")
-    following = tokens.texts[index + 1]
-    return not last.endswith("\n") and not following.startswith("\n")
+    return not last.endswith("\n") and not texts[index + 1].startswith("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from forager.extract.content.boilerplate import HEADINGS, ElementVerdict
@@ -12,9 +13,11 @@ from forager.extract.text import collapse, name_set
 PERMALINK = "a permalink, a button or a link to the source in a heading"
 _MAX_TAGS = 200  # of one heading; what comes after them is read as it is
 _NEAR = 8  # tags before a heading among which the element around it begins
-# zero-width characters and soft hyphens, with which themes fill the links of headings
-_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+# zero-width characters and soft hyphens, with which themes fill the links of headings; joiners
+# inside a word are letters of it in Persian and Hindi
+_INVISIBLE = re.compile("[\u200b\u2060\ufeff\u00ad]|(?<!\\w)[\u200c\u200d]|[\u200c\u200d](?!\\w)")
 _SIGNS = "¶§ "
+_ASCII_SIGNS = "#^ "
 _ENOUGH_WORDS = 12  # characters
 _TOGGLES = name_set("collapse expand show hide toggle fold unfold open close more less")
 _SOURCE = frozenset({"source", "src", "view source", "edit"})
@@ -153,8 +156,12 @@ def is_label(tokens: Tokens, index: int) -> bool:
 
 
 def is_sign(text: str) -> bool:
-    """Whether a text is only a sign such as ¶, # or § of a permalink."""
-    return len(text) <= 2 and not text.isalnum()
+    """Whether a text is only a sign such as ¶, # or § of a permalink, and no name or operator."""
+    return len(text) <= 2 and not any(map(_is_of_name, text))
+
+
+def _is_of_name(character: str) -> bool:
+    return character.isalnum() or (character.isascii() and character not in _ASCII_SIGNS)
 
 
 def _text(tokens: Tokens, start: int, end: int) -> str:
@@ -168,4 +175,4 @@ def plain(text: str) -> str:
 
 def visible(text: str) -> str:
     """The text without invisible characters."""
-    return text if text.isascii() else collapse(text.translate(_INVISIBLE))
+    return text if text.isascii() else collapse(_INVISIBLE.sub("", text))

@@ -126,6 +126,7 @@ class Phrasing:
             span = code_span(text)
             url = None if self._in_link else self._only_link(index, end, text)
             span = f"[{span}]({url})" if url else span
+            span = _with_edges(span, self._tokens.texts[index + 1], self._tokens.texts[end])
         else:
             span = " " if self._parts else ""
         if span:
@@ -233,7 +234,12 @@ _MAX_CACHED_CODE = 100  # characters
 def _cached_code(html: str) -> str:
     """Inline code without tags: the names of functions and options are on many pages."""
     text = collapse(unescape(html))
-    return code_span(text) if text else " " if html else ""
+    return _with_edges(code_span(text), html, html) if text else " " if html else ""
+
+
+def _with_edges(span: str, first: str, last: str) -> str:
+    """Code with the blanks at its ends outside: "`INTEGER` in", also for `<tt>INTEGER </tt>in`."""
+    return f"{' ' * first[:1].isspace()}{span}{' ' * last[-1:].isspace()}"
 
 
 # --- images ---------------------------------------------------------------------------------

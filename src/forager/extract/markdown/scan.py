@@ -30,6 +30,8 @@ MAX_HEADING_LINE = 2_000
 
 
 class ScannedMarkdown(NamedTuple):
+    """Markdown in parts, each with its heading."""
+
     parts: list[HeadedText]
     title: str | None  # from the front matter
 

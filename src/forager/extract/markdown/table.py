@@ -20,6 +20,8 @@ RenderCell = Callable[[int, int], str]
 
 @dataclass(slots=True)
 class Cell:
+    """A cell of a table, as a range of the text."""
+
     start: int
     end: int
     head: bool
@@ -29,6 +31,8 @@ class Cell:
 
 @dataclass(slots=True)
 class Table:
+    """A table with its cells by row."""
+
     rows: list[list[Cell]]
     caption: tuple[int, int] | None = None
     head: bool = False  # the first row is one of headings
@@ -87,6 +91,30 @@ def is_layout(tokens: Tokens, table: Table, start: int, end: int) -> bool:
         filled = (sum(_is_filled(tokens, cell) for cell in row) for row in table.rows)
         return max(filled, default=0) <= 1
     return True
+
+
+_CODE = frozenset({"code", "tt"})
+_FEW_TAGS = 100
+
+
+def is_code(tokens: Tokens, table: Table) -> bool:
+    """Whether each row is one line of code, as fpdoc writes declarations."""
+    return len(table.rows) > 1 and all(
+        len(row) == 1 and _is_line_of_code(tokens, row[0]) for row in table.rows
+    )
+
+
+def _is_line_of_code(tokens: Tokens, cell: Cell) -> bool:
+    """Whether all text of a cell is in one element of code."""
+    if cell.end - cell.start > _FEW_TAGS:
+        return False
+    tags = tokens.tags[cell.start : cell.end]
+    start = next((at for at, tag in enumerate(tags, cell.start) if tag.name in _CODE), None)
+    if start is None or any(tag.name == "pre" for tag in tags):
+        return False
+    end = tokens.closing[start]
+    outside = (*tokens.texts[cell.start + 1 : start + 1], *tokens.texts[end + 1 : cell.end + 1])
+    return not any(map(str.strip, outside))
 
 
 def _is_filled(tokens: Tokens, cell: Cell) -> bool:

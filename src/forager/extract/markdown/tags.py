@@ -83,6 +83,8 @@ _AROUND_CODE = name_set(
 
 
 class Traits(NamedTuple):
+    """What the attributes of an element say about its content."""
+
     admonition: bool = False
     section: bool = False  # its id is the anchor of the first heading in it
     language: str | None = None  # of the code in it
@@ -261,11 +263,13 @@ def _parse(raw: str) -> Tag:
         shape = Shape.SPECIAL
     traits = None if attributes or name in _OWNERS else PLAIN
     end = f"/{name}"
+    if name == "span" and MONOSPACE.search(get("style", "")):
+        name = "code"
     gap = _gap(attributes) if name in _SPACED and attributes else ""
     return Tag(
         name, attributes, verdict, rank, shape, end, is_heading, traits, place, is_title, gap,
         identifier or (get("name", "") if name == "a" else ""),
-        name == "span" and not _MATH.isdisjoint(get("class", "").lower().split()),
+        end == "/span" and not _MATH.isdisjoint(get("class", "").lower().split()),
     )  # fmt: skip
 
 
@@ -302,6 +306,7 @@ def _gap(attributes: Attributes) -> str:
     return " " if _DISPLAYED.search(attributes.get("style", "")) else ""
 
 
+MONOSPACE = re.compile(r"font(?:-family)?\s*:[^;]*(?:monospace|courier|consolas|menlo)", re.I)
 _TITLED = name_set("div p span td")
 _TITLES = name_set("title page-title pagetitle doc-title doctitle document-title")
 RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")

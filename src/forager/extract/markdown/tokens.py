@@ -46,6 +46,8 @@ class Tokens:
     lenient: bool = False
     link_shares: dict[int, float] = field(default_factory=dict)  # of the text of elements
     removed: dict[int, str] = field(default_factory=dict)  # elements that were left out, and why
+    # parts of code that were left out, by its element and the reason
+    cut: dict[tuple[int, str], str] = field(default_factory=dict)
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
     _parents: list[int] = field(default_factory=list)
@@ -95,8 +97,8 @@ class Tokens:
 
 
 _INLINE = name_set(
-    "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark q s samp small"
-    " span strike strong sub sup tt u var wbr"
+    "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark math q s"
+    " samp small span strike strong sub sup tt u var wbr"
 )
 _INLINE |= frozenset(f"/{name}" for name in _INLINE)
 

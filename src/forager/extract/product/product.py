@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class Availability(StrEnum):
+    """Whether a product can be ordered, as schema.org names it."""
+
     IN_STOCK = "in_stock"
     LIMITED = "limited"
     PREORDER = "preorder"
@@ -29,6 +31,8 @@ GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 
 
 class ImageRole(StrEnum):
+    """The place of an image on its page."""
+
     PRIMARY = "primary"
     GALLERY = "gallery"
     THUMBNAIL = "thumbnail"
@@ -36,6 +40,8 @@ class ImageRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProductImage:
+    """An image of a product."""
+
     url: str
     alt: str | None = None
     role: ImageRole = ImageRole.GALLERY

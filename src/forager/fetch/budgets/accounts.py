@@ -21,7 +21,7 @@ from forager.fetch.budgets.exchange import (
     SlotRequest,
 )
 from forager.fetch.budgets.slots import LATENESS, RequestLane, Slot, SlotWindow
-from forager.fetch.budgets.terms import DEFAULT_CONCURRENCY, CrawlTerms, Waiter, default_delay
+from forager.fetch.budgets.terms import CrawlTerms, DomainCrawls, Waiter
 
 if TYPE_CHECKING:
     from forager.fetch.host_history.record import HostRecorder
@@ -86,12 +86,7 @@ class DomainAccount:
         self._turns: dict[tuple[int | None, bool, CrawlTerms | None], asyncio.Lock] = {}
         # whether pages of other runners wait; unknown before the first exchange
         self._others_wait = True
-        # crawls that use the domain here, and their connections
-        self._users: Counter[CrawlTerms] = Counter()
-        self._has_own_limit, self._limit = False, 0
-        # the longest delay and the most connections that they ask for
-        self.asked_delay = default_delay(name)
-        self.asked_connections = DEFAULT_CONCURRENCY
+        self.crawls = DomainCrawls(name)
         self._last_window: SlotWindow | None = None
         # slots that were returned in an exchange that failed
         self.unreturned: ReturnedSlots | None = None
@@ -105,33 +100,13 @@ class DomainAccount:
 
     def admit(self, terms: CrawlTerms) -> None:
         """Apply the options of a crawl, together with those of the others."""
-        if terms in self._users:
-            return
-        self._users[terms] = 0
-        asked = self.asked_delay if len(self._users) > 1 else 0.0
-        self._ask()
-        if self.asked_delay > asked:
+        if self.crawls.admit(terms):
             self.fresh_until = 0.0  # the reserved slots are too close
 
     def drop(self, terms: CrawlTerms) -> None:
         """Forget the options of a crawl that has ended."""
-        if self._users.pop(terms, None) is not None:
+        if self.crawls.drop(terms):
             self._turns = {key: turn for key, turn in self._turns.items() if terms not in key}
-            self._ask()
-
-    def _ask(self) -> None:
-        # without a crawl, the options of the last one stay
-        if self._users:
-            self.asked_delay = max(terms.delay_for(self.name) for terms in self._users)
-            self.asked_connections = max(terms.connections for terms in self._users)
-
-    def has_room(self, terms: CrawlTerms) -> bool:
-        """Whether a crawl that was admitted may open another connection."""
-        return terms in self._users and self._users[terms] < self.connections(terms)
-
-    def connections(self, terms: CrawlTerms) -> int:
-        """Connections that a crawl may open; a setting of the domain overrides its own limit."""
-        return self._limit if self._has_own_limit else terms.connections
 
     # --- sending ---------------------------------------------------------------------------
 
@@ -150,7 +125,7 @@ class DomainAccount:
             for lane in self._lanes(proxy_id):
                 lane.use(now)
             self._sent += 1
-        self._users[terms] += 1
+        self.crawls.connected(terms)
         self.in_use += 1
         self.peak = max(self.peak, self.in_use)
         self.last_used = now
@@ -184,6 +159,7 @@ class DomainAccount:
 
     @property
     def pages_waiting(self) -> int:
+        """Waiting requests for pages; others wait in the background."""
         return sum(not waiter.background for waiter in self.waiting.values())
 
     def room(self, begun: int) -> int:
@@ -248,6 +224,7 @@ class DomainAccount:
         return max((each.deadline - now for each in self.waiting.values()), default=0.0)
 
     def want_exchange(self) -> None:
+        """Ask for an exchange with the database soon."""
         self._on_wanted(self)
 
     def exchange_at(self) -> float:
@@ -258,14 +235,15 @@ class DomainAccount:
         return self.last_used + LINGER
 
     def is_idle(self, now: float) -> bool:
+        """Whether the domain was unused for long enough to be closed here."""
         return not self.in_use and not self.waiting and now >= self.last_used + LINGER
 
     # --- reports ---------------------------------------------------------------------------
 
     def give_back(self, terms: CrawlTerms) -> None:
+        """End a connection."""
         self.in_use -= 1
-        if terms in self._users:
-            self._users[terms] -= 1
+        self.crawls.disconnected(terms)
         self.last_used = local_time()
         self._on_released()
         if self.waiting:
@@ -278,13 +256,16 @@ class DomainAccount:
             self._recorder.add(self.domain_id, status=status, seconds=seconds, delay=delay)
 
     def note_success(self) -> None:
+        """Count a request that the host answered."""
         self.answers = replace(self.answers, good=self.answers.good + 1)
 
     def take_answers(self) -> Answers:
+        """The counts since the last exchange, which begin again."""
         answers, self.answers = self.answers, Answers()
         return answers
 
     def note_error(self, seen: float, *, is_retry: bool) -> None:
+        """Count a failure; several of them are reported at once, not a second later."""
         answers = self.answers
         if is_retry:
             self.answers = replace(answers, repeated_errors=answers.repeated_errors + 1)
@@ -319,6 +300,7 @@ class DomainAccount:
             self.unwritten_slow = None
 
     def not_written(self, wanted: SlotRequest) -> None:
+        """Keep the reports of an exchange that failed for the next one."""
         self.exchanged_at = local_time()
         self.answers = self.answers.plus(wanted.answers)
         self.unreturned = wanted.returned
@@ -334,6 +316,7 @@ class DomainAccount:
     # --- the exchange ----------------------------------------------------------------------
 
     def stop_sending(self) -> None:
+        """Send nothing until the next exchange."""
         self.fresh_until = 0.0
         self.permits = 0
 
@@ -365,11 +348,12 @@ class DomainAccount:
         pairs: Sequence[PairReservation],
         sent_at: float,
     ) -> None:
+        """Apply the answer of the database to what was asked at `sent_at`."""
         self.written(wanted, sent_at)
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
         self.pair_delay = given.pair_delay
-        self._has_own_limit, self._limit = given.has_own_limit, given.limit
+        self.crawls.limit = given.limit if given.has_own_limit else None
         self.permits, self.peak, self.is_starved = given.permits, self.in_use, given.permits == 0
         self._others_wait = given.others_waiting > 0
         self._learn_block(given)

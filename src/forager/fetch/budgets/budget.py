@@ -120,7 +120,7 @@ class Budgets:
             if (
                 not account.waiting
                 and now < known.known_until
-                and account.has_room(terms)
+                and account.crawls.has_room(terms)
                 and account.ready_at(now, proxy_id) <= now
                 and not (background and account.background_waits)
                 and not self._free.locked()
@@ -174,7 +174,7 @@ class Budgets:
             ready_at = account.ready_at(now, proxy_id)
             if waiter.background and account.background_waits:
                 ready_at = max(ready_at, now + RENEW_EVERY)
-            if not account.has_room(waiter.terms):
+            if not account.crawls.has_room(waiter.terms):
                 # another request of the same crawl took the last connection in the meantime
                 ready_at = now + RENEW_EVERY
             if ready_at <= now:
@@ -201,7 +201,7 @@ class Budgets:
             self.waiting_to_send -= 1
             self.pages_waiting += not waiter.background
         now = local_time()
-        if account.ready_at(now, waiter.proxy_id) <= now and account.has_room(waiter.terms):
+        if account.ready_at(now, waiter.proxy_id) <= now and account.crawls.has_room(waiter.terms):
             return self._take(account, now, waiter.proxy_id, waiter.terms)
         self._free.release()
         return None
@@ -323,8 +323,8 @@ class Budgets:
         direct = slots.pop(None, 0)
         return SlotRequest(
             domain_id=account.domain_id,
-            delay=account.asked_delay,
-            concurrency=account.asked_connections,
+            delay=account.crawls.delay,
+            concurrency=account.crawls.connections,
             robots_delay=account.robots_delay,
             direct=direct,
             proxied={proxy: count for proxy, count in slots.items() if proxy is not None},
@@ -387,7 +387,7 @@ class Budgets:
 
 async def _wait_for_room(account: DomainAccount, terms: CrawlTerms) -> None:
     """Wait until the crawl uses fewer connections than its options allow."""
-    while not account.has_room(terms):
+    while not account.crawls.has_room(terms):
         account.changed.clear()
         await wait_for_event(account.changed, RENEW_EVERY)
 

@@ -115,6 +115,8 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class PairReservation:
+    """Slots of a domain that were reserved for one proxy."""
+
     domain_id: int
     proxy_id: int
     delay: float

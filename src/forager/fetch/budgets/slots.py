@@ -31,6 +31,8 @@ class HostThrottled(Retry):
 
 
 class DomainInactive(GiveUp):
+    """Requests to the domain are not allowed, by its setting."""
+
     def __init__(self, domain: str) -> None:
         super().__init__(
             f"the domain {domain} is not active",

@@ -48,6 +48,7 @@ SLOWER: LiteralString = f"least({SLOWEST}, greatest(2 * d.slow_delay, {BASE_DELA
 
 
 async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:
+    """Those of the domains that still exist."""
     return await Values(connection).as_set(
         "SELECT id FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
     )
@@ -104,6 +105,7 @@ async def exchange(
 
 
 async def select_clock(connection: Connection) -> float:
+    """The clock of the server, in seconds: the one clock of all budgets."""
     value = await Values(connection).first(_CLOCK)
     return value or 0.0
 
@@ -366,6 +368,7 @@ SELECT domain_id, proxy_id, delay, extract(epoch FROM start)::float8 AS starts_a
 
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:
+    """Block a domain for a time; a longer block stays."""
     await connection.execute(
         f"""
         UPDATE domains d

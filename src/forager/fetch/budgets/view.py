@@ -97,6 +97,6 @@ class BudgetView:
         return HostPace(
             next_at=max(local_time() + delay, account.blocked_until),
             delay=delay,
-            connections=account.connections(self._terms),
+            connections=account.crawls.connections_of(self._terms),
             reason=pace_message(account),
         )

@@ -174,12 +174,16 @@ class DomainSettings(RequestModel):
 
 
 class NewDomain(DomainSettings):
+    """A host, and its settings."""
+
     model_config = example(host="shop.example.org", delay=2.5, concurrency=2)
 
     host: Host
 
 
 class SeveralDomains(DomainSettings):
+    """Hosts, and the settings that they get."""
+
     model_config = example(hosts=["shop.example.org", "*.example.org"], delay=2.5)
 
     hosts: list[Host] = Field(

@@ -132,13 +132,13 @@ class Domains:
         slowed: bool = False,
         region: str | None = None,
         text: str | None = None,
-        held: bool = False,
+        on_hold: bool = False,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[Domain]:
         """Domains by name, a page at a time; `slowed`: only rate-limited hosts.
 
-        `region`: only domains of this region. `text`: only names that contain it. `held`: only
+        `region`: only domains of this region. `text`: only names that contain it. `on_hold`: only
         domains that are paused, stopped or disabled.
         """
         check_limit(limit)
@@ -150,7 +150,7 @@ class Domains:
             slowed=slowed,
             region=region,
             text=None if text is None else text.lower(),
-            held=held,
+            on_hold=on_hold,
         )
         return page_of(found, limit, lambda domain: encode_values(domain.domain_name))
 

@@ -23,6 +23,8 @@ from forager.fetch.domains import Domain
 
 @dataclass(frozen=True, slots=True)
 class CoveringDomain:
+    """The row whose settings apply to a host."""
+
     host: str
     id: int
     name: str
@@ -83,6 +85,7 @@ async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> No
 
 
 async def hold_domain(connection: Connection, domain_id: int, hold: str | None) -> bool:
+    """Hold the tasks of a domain, or end that with None; whether this changed anything."""
     return await Tuples(connection).changed(
         """
         UPDATE domains
@@ -157,8 +160,9 @@ async def select_domains(
     slowed: bool,
     region: str | None,
     text: str | None = None,
-    held: bool = False,
+    on_hold: bool = False,
 ) -> list[Domain]:
+    """Domains by name, after one, that meet all conditions that are given."""
     return await Rows(connection, Domain).all(
         f"""
         SELECT {_COLUMNS}
@@ -168,7 +172,7 @@ async def select_domains(
            AND ({_SLOWED} OR NOT %(slowed)s)
            AND (%(region)s::text IS NULL OR d.region = %(region)s)
            AND (%(text)s::text IS NULL OR strpos(d.domain_name, %(text)s) > 0)
-           AND (d.task_hold IS NOT NULL OR NOT d.is_active OR NOT %(held)s)
+           AND (d.task_hold IS NOT NULL OR NOT d.is_active OR NOT %(on_hold)s)
          ORDER BY d.domain_name
          LIMIT %(limit)s
         """,
@@ -178,7 +182,7 @@ async def select_domains(
             "slowed": slowed,
             "region": region,
             "text": text,
-            "held": held,
+            "on_hold": on_hold,
             "limit": limit,
         },
     )

@@ -62,6 +62,8 @@ def open_archive(path: Path) -> ZipArchive | TarArchive:
 
 
 class ZipArchive:
+    """The files of a zip archive, read without unpacking it."""
+
     def __init__(self, file: IO[bytes]) -> None:
         _check_table(file)
         self._file = file
@@ -93,6 +95,8 @@ class ZipArchive:
 
 
 class TarArchive:
+    """The files of a tar archive, read without unpacking it."""
+
     def __init__(self, file: IO[bytes]) -> None:
         self._lock = Lock()
         self._file = file

@@ -107,6 +107,8 @@ _AMOUNT = matches(r"^\d{1,7}(\.\d{1,8})?$", "a number such as 0.002")
 
 
 class CostOrder(RequestModel):
+    """The price of a proxy."""
+
     model_config = models.example(amount="0.002", unit="request", currency="USD")
 
     amount: Annotated[PlainText, Field(pattern=_AMOUNT, examples=["0.002"])] = Field(
@@ -169,6 +171,8 @@ class CostReport(ResponseModel, row=costs.CostReport, about=_ABOUT_COST_REPORT):
 
 
 class ProxyOrder(RequestModel):
+    """The address and the settings of a proxy."""
+
     model_config = models.example(url="http://user:password@proxy.example.org:3128")
 
     url: Address = Field(description="http, https or socks5://user:password@host:port")

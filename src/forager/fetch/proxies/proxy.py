@@ -19,6 +19,8 @@ _ADDRESS_HINT = "write a proxy as http://user:password@host:port, https://... or
 
 
 class ProxyScheme(StrEnum):
+    """The protocol of a proxy."""
+
     HTTP = "http"
     HTTPS = "https"
     SOCKS5 = "socks5"
@@ -79,6 +81,8 @@ def _decoded(text: str | None) -> str | None:
 
 
 class ProxyState(StrEnum):
+    """Whether a proxy is used, and why not."""
+
     ACTIVE = "active"
     FAILING = "failing"  # disabled after failures, and probed until it recovers
     DISABLED = "disabled"  # by hand
@@ -207,6 +211,8 @@ _HINT = "Write the price as 0.002/request or 3.50/GB."
 
 
 class CostUnit(StrEnum):
+    """What the price of a proxy is for."""
+
     REQUEST = "request"
     GB = "GB"
 

@@ -120,10 +120,12 @@ class Proxies:
         return AddedProxy(proxy_id, is_new)
 
     async def page(self, *, limit: int, after: int = 0) -> Page[ProxyRecord]:
+        """Proxies by ID, a page at a time."""
         found = await self._database.run(store.select_records, after=after, limit=limit + 1)
         return page_of(found, limit, lambda proxy: proxy.id)
 
     async def get(self, proxy_id: int) -> ProxyRecord:
+        """A proxy by its ID; raises NotFound."""
         found = await self._database.run(
             store.select_records, after=_checked_id(proxy_id) - 1, limit=1
         )
@@ -132,6 +134,7 @@ class Proxies:
         return found[0]
 
     async def ids(self) -> list[int]:
+        """The IDs of all proxies."""
         return await self._database.run(store.select_ids)
 
     async def open(self, proxy_id: int) -> PickedProxy:
@@ -142,9 +145,11 @@ class Proxies:
         return decrypted_proxy(found, self._vault)
 
     async def enable(self, proxy_id: int) -> ProxyRecord:
+        """Use a proxy again, without its history of failures."""
         return await self._change(proxy_id, store.enable_proxy)
 
     async def disable(self, proxy_id: int, reason: str | None = None) -> ProxyRecord:
+        """Do not use a proxy until it is enabled; the reason is shown."""
         message = storable_message(reason or "disabled by hand", MAX_REASON)
         return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, message))
 
@@ -154,6 +159,7 @@ class Proxies:
         return await self._change(proxy_id, lambda c, i: store.update_proxy(c, i, columns))
 
     async def remove(self, proxy_id: int) -> ProxyRecord:
+        """Delete a proxy, and return it as it was."""
         return await self._change(proxy_id, store.delete_proxy)
 
     async def recovered(self, proxy_id: int) -> bool:
@@ -236,6 +242,7 @@ class ProxyPool:
             self._urgent.set()
 
     def used(self, proxy_id: int, host: str, size: int) -> None:
+        """Count the use of a proxy for its costs; written in batches."""
         self._usage.add(proxy_id, host, size)
 
     async def run(self) -> None:
@@ -298,6 +305,7 @@ async def proxy_guard(database: Database) -> GuardPolicy:
 
 
 def decrypted_proxy(encrypted: EncryptedProxy, vault: Vault) -> PickedProxy:
+    """A proxy that can be used, with its password."""
     scheme = ProxyScheme(encrypted.scheme)
     spec = ProxySpec(scheme, encrypted.host, encrypted.port, encrypted.username)
     if encrypted.password is not None:

@@ -26,6 +26,8 @@ _NOT_STORED = re.compile(r"(?:^|[\s,])no-(?:cache|store)\b")
 
 
 class RobotsAction(StrEnum):
+    """What follows from the status of a response for robots.txt."""
+
     PARSE = "parse"
     FOLLOW = "follow"
     ALLOW_ALL = "allow_all"

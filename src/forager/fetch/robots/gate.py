@@ -118,6 +118,7 @@ class RobotsGate:
         self._loading: Counter[str] = Counter()
 
     async def verdict(self, url: str) -> RobotsVerdict:
+        """Whether robots.txt allows a URL, and its Crawl-delay; may fetch the file."""
         if self._ignore:
             return IGNORED
         known = await self._known(url)

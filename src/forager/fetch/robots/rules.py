@@ -130,6 +130,7 @@ class Robots:
         return self._rules_for(user_agent).decide(path)
 
     def crawl_delay(self, user_agent: str) -> float | None:
+        """The Crawl-delay for a user agent, in seconds."""
         return self._rules_for(user_agent).delay
 
     def _rules_for(self, user_agent: str) -> _RuleSet:

@@ -27,6 +27,7 @@ async def select_robots(
 
 
 async def upsert_robots(connection: Connection, origin: str, kept: CachedRobots) -> None:
+    """Store a robots.txt for all processes."""
     await connection.execute(
         """
         INSERT INTO robots_files AS known (origin, status, body, fetched_at, expires_at)

@@ -41,12 +41,14 @@ async def mark_going(connection: Connection, content_hash: bytes, *, seconds: fl
 
 
 async def select_going_files(connection: Connection) -> list[tuple[bytes, str]]:
+    """Files that are being deleted."""
     return await Tuples(connection).all(
         "SELECT content_hash, path FROM image_files WHERE going_at IS NOT NULL"
     )
 
 
 async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
+    """Delete the row of a file that is deleted."""
     await connection.execute(
         "DELETE FROM image_files WHERE content_hash = %s AND going_at IS NOT NULL", (content_hash,)
     )
@@ -54,6 +56,8 @@ async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovableFile:
+    """A file that can be moved to another place."""
+
     content_hash: bytes
     path: str
     # whether images refer to it
@@ -61,6 +65,7 @@ class MovableFile:
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
+    """Number of files that are not in this place yet."""
     return await Values(connection, int).one(
         """
         SELECT count(*) FROM image_files
@@ -89,6 +94,7 @@ async def select_movable(
 
 
 async def mark_moved(connection: Connection, content_hash: bytes, place: str) -> bool:
+    """Note that a file was copied to a place; False if it was deleted meanwhile."""
     return await Tuples(connection).changed(
         "UPDATE image_files SET moved_to = %s WHERE content_hash = %s AND going_at IS NULL",
         (place, content_hash),

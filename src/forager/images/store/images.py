@@ -14,6 +14,8 @@ from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 @dataclass(frozen=True, slots=True)
 class ShownImage:
+    """An image that a product page shows."""
+
     product_id: int
     url: str
     url_hash: bytes
@@ -95,6 +97,8 @@ class PendingImage:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
+    """A file that was downloaded and inspected."""
+
     content_hash: bytes
     path: str
     media_type: str
@@ -113,6 +117,8 @@ class FileKey:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
+    """A file that is stored already, and when it was fetched."""
+
     key: FileKey
     fetched_at: datetime
 
@@ -320,6 +326,8 @@ async def put_off(
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
+    """Where the file of an image is."""
+
     path: str
     media_type: str
     content_hash: bytes
@@ -328,6 +336,7 @@ class StoredImage:
 async def select_stored(
     connection: Connection, product_id: int, position: int
 ) -> StoredImage | None:
+    """The stored image at a position of a product; None if none is stored there."""
     return await Rows(connection, StoredImage).first(
         """
         SELECT f.path, f.media_type, f.content_hash
@@ -365,6 +374,7 @@ async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> 
 
 
 async def select_thumbnails(connection: Connection, product_ids: Sequence[int]) -> dict[int, int]:
+    """The position of the first stored image of each product."""
     return await Tuples(connection).as_dict(
         """
         SELECT product_id, min(position)

@@ -100,6 +100,7 @@ async def update_progress(connection: Connection, job_id: UUID, percentage: int)
 
 
 async def select_checkpoint(connection: Connection, job_id: UUID) -> Checkpoint | None:
+    """The progress of a job at its last commit; None before the first."""
     return await Rows(connection, Checkpoint).first(
         """
         SELECT total_processed AS processed, total_pending AS pending, checkpoint AS data

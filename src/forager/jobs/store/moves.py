@@ -63,6 +63,7 @@ async def insert_jobs(connection: Connection, jobs: list[NewJob], *, actor: str)
 async def assign_source(
     connection: Connection, job_id: UUID, source_id: str, *, host: str, payload: dict[str, Any]
 ) -> None:
+    """Set the source of a new job, and the payload that names it."""
     await connection.execute(
         "UPDATE crawl_jobs SET source_id = %s, host = %s, payload = %s WHERE id = %s",
         (source_id, host, Jsonb(payload), job_id),
@@ -70,6 +71,7 @@ async def assign_source(
 
 
 async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, Any]) -> None:
+    """Replace some options of a job."""
     await connection.execute(
         "UPDATE crawl_jobs SET payload = payload || %s WHERE id = %s", (Jsonb(values), job_id)
     )

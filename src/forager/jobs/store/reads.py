@@ -14,6 +14,7 @@ from forager.jobs.lifecycle import Status
 
 
 async def select_job(connection: Connection, job_id: UUID) -> Job | None:
+    """A job by its ID."""
     return await Rows(connection, Job).first(
         f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = %s", (job_id,)
     )
@@ -38,6 +39,7 @@ async def select_running(
 
 
 async def select_trace(connection: Connection, job_id: UUID) -> str | None:
+    """The span in which a job was requested."""
     return await Values(connection).first("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
 
 
@@ -91,6 +93,7 @@ async def select_jobs_by_prefix(
 async def select_events(
     connection: Connection, job_id: UUID, *, after: int, limit: int
 ) -> list[JobEvent]:
+    """The history of a job after an event, oldest first."""
     return await select_events_of_many(connection, {job_id: after}, limit=limit)
 
 
@@ -132,6 +135,7 @@ async def select_events_of_many(
 
 
 async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> list[Job]:
+    """Those of the jobs that exist."""
     return await Rows(connection, Job).all(
         f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = ANY(%s)", (list(job_ids),)
     )
@@ -149,6 +153,7 @@ async def select_reasons(
 async def count_jobs(
     connection: Connection, user_id: UUID | None = None
 ) -> list[tuple[Status, int]]:
+    """Jobs by state, of one owner or of all; states without jobs are missing."""
     of_user: LiteralString = "WHERE user_id = %(user_id)s" if user_id else ""
     cursor = await connection.execute(
         f"SELECT status, count(*) FROM crawl_jobs {of_user} GROUP BY status", {"user_id": user_id}

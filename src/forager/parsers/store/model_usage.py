@@ -10,6 +10,8 @@ from forager.db.rows import Rows, Values
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
+    """The use of a language model on one day."""
+
     requests: int = 0
     failures: int = 0
     prompt_tokens: int = 0

@@ -124,6 +124,7 @@ async def hold_alert(connection: Connection, domain_id: int) -> bool:
 async def has_event_since(
     connection: Connection, kind: str, domain_id: int, age: timedelta
 ) -> bool:
+    """Whether a domain had an event of this kind within this time."""
     return await Tuples(connection).exists(
         """
         SELECT FROM catalog_events
@@ -135,6 +136,7 @@ async def has_event_since(
 
 
 async def select_alerted(connection: Connection, kind: str) -> list[int]:
+    """Domains with an event of this kind within a week."""
     return await Values(connection).all(
         """
         SELECT DISTINCT domain_id FROM catalog_events
@@ -199,6 +201,7 @@ async def select_version_rates(
 async def select_parser_rates(
     connection: Connection, versions: Sequence[tuple[str, str]], *, recent: int, good: Sequence[str]
 ) -> list[ParserRate]:
+    """How many pages each version read, and how many of them well, lately and in this week."""
     return await Rows(connection, ParserRate).all(
         f"""
         SELECT v.parser, v.version, n.pages AS recent_pages, n.good AS recent_good,

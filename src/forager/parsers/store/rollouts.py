@@ -56,12 +56,14 @@ _COLUMNS: LiteralString = """
 
 
 async def select_rollouts(connection: Connection) -> list[Rollout]:
+    """Which version of each parser is active, and which has a share of the pages."""
     return await Rows(connection, Rollout).all(
         f"SELECT {_COLUMNS} FROM parser_rollouts ORDER BY parser"
     )
 
 
 async def note_bypass(connection: Connection, parser: str, reason: str, *, seconds: float) -> None:
+    """Bypass a parser for a time; its pages are read by the generic extraction."""
     await connection.execute(
         """
         UPDATE parser_rollouts
@@ -73,6 +75,7 @@ async def note_bypass(connection: Connection, parser: str, reason: str, *, secon
 
 
 async def select_bypassed(connection: Connection) -> list[Bypass]:
+    """Parsers that are bypassed now."""
     return await Rows(connection, Bypass).all(
         """
         SELECT parser, active_version AS version, bypass_reason AS reason, bypassed_until AS until
@@ -106,6 +109,7 @@ async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
 
 
 async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
+    """Store the rollout of a parser, and return it."""
     return await Rows(connection, Rollout).one(
         f"""
         INSERT INTO parser_rollouts AS r

@@ -57,6 +57,8 @@ class NewAlert:
 
     `days` of a price drop or rise: compare with the highest or lowest price of these days, not with
     the last price.
+
+        NewAlert(AlertKind.PRICE_BELOW, amount=Decimal("50"), currency="EUR", brand="Lumina")
     """
 
     kind: AlertKind
@@ -123,6 +125,7 @@ async def change_alert(database: Database, rule_id: int, changes: Mapping[str, A
 
 
 async def delete_alert(database: Database, rule_id: int) -> AlertRule:
+    """Delete a rule, and return it as it was; raises NotFound."""
     async with database.transaction() as connection:
         rule = await _existing(connection, rule_id)
         await store.delete_rule(connection, rule_id)
@@ -140,6 +143,7 @@ async def _existing(connection: Connection, rule_id: int) -> AlertRule:
 
 
 def checked_alert(new: NewAlert) -> NewAlert:
+    """A rule that is complete; raises InvalidInput."""
     required = _REQUIRED.get(new.kind)
     if required is not None and getattr(new, required) is None:
         raise InvalidInput(f"a {new.kind} rule needs `{required}`")

@@ -28,12 +28,14 @@ _PART: LiteralString = """
 
 
 async def select_rates(connection: Connection) -> list[tuple[str, str, date, Decimal]]:
+    """All exchange rates: from, to, the first day, and the rate."""
     return await Tuples(connection).all(
         "SELECT from_currency, to_currency, valid_from, rate FROM currency_rates"
     )
 
 
 async def save_rates(connection: Connection, rates: Sequence[Rate]) -> None:
+    """Add exchange rates; one for the same day is replaced."""
     await connection.execute(
         f"""
         INSERT INTO currency_rates (from_currency, to_currency, valid_from, rate)
@@ -82,6 +84,7 @@ class OwnListing:
 
 
 async def select_own_prices(connection: Connection, items: Sequence[str]) -> dict[str, OwnListing]:
+    """The listings of the installation's own shop, by item."""
     rows = await Tuples(connection).all(
         "SELECT item, price, currency, name FROM own_prices WHERE item = ANY(%s)", (list(items),)
     )
@@ -184,18 +187,21 @@ async def select_items(
 
 
 async def select_item_of(connection: Connection, product_id: int) -> str:
+    """The item of a product."""
     return await Values(connection, str).one(
         "SELECT item FROM product_items WHERE product_id = %s", (product_id,)
     )
 
 
 async def select_key(connection: Connection, item: str) -> str | None:
+    """The item as it is stored, if any product has it."""
     return await Values(connection, str).first(
         "SELECT item FROM product_items WHERE item = %s LIMIT 1", (item,)
     )
 
 
 async def assign_items(connection: Connection, product_ids: Sequence[int], item: str) -> None:
+    """Assign products to an item by hand, which the matching does not change."""
     await connection.execute(
         """
         INSERT INTO item_assignments (product_id, item)
@@ -289,6 +295,7 @@ class ItemNumbers:
 
 
 async def select_numbers(connection: Connection) -> ItemNumbers:
+    """Totals over all items."""
     return await Rows(connection, ItemNumbers).one(
         """
         WITH shops AS (
@@ -334,6 +341,7 @@ class IndexPoint:
 
 
 async def select_first_day(connection: Connection) -> date | None:
+    """The first day of any price history."""
     return await Values(connection).first(
         "SELECT (min(recorded_at) AT TIME ZONE 'UTC')::date FROM price_history"
     )

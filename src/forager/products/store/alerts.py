@@ -46,10 +46,12 @@ async def count_selections(connection: Connection) -> int:
 
 
 async def select_rule(connection: Connection, rule_id: int) -> AlertRule | None:
+    """An alert rule by its ID."""
     return await Rows(connection, AlertRule).first(f"{_RULES} WHERE r.id = %s", (rule_id,))
 
 
 async def select_rules(connection: Connection, *, after: int, limit: int) -> list[AlertRule]:
+    """Alert rules by ID, after one."""
     return await Rows(connection, AlertRule).all(
         f"{_RULES} WHERE r.id > %s ORDER BY r.id LIMIT %s", (after, limit)
     )
@@ -97,6 +99,7 @@ async def mark_triggered(connection: Connection, rule_ids: Sequence[int]) -> Non
 
 
 async def delete_rule(connection: Connection, rule_id: int) -> None:
+    """Delete an alert rule."""
     await connection.execute("DELETE FROM alert_rules WHERE id = %s", (rule_id,))
 
 

@@ -141,6 +141,7 @@ async def sample_images(connection: Connection, limit: int) -> list[tuple[int, s
 
 
 async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
+    """Whether an image still refers to this file."""
     return await Tuples(connection).exists(
         "SELECT FROM images WHERE id = %s AND image_path = %s AND status = 'stored'",
         (image_id, path),
@@ -148,6 +149,7 @@ async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
 
 
 async def was_audited(connection: Connection, *, seconds: float) -> bool:
+    """Whether an audit ended within this number of seconds."""
     return await Tuples(connection).exists(
         """
         SELECT FROM catalog_events

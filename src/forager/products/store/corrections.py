@@ -50,6 +50,7 @@ class ArchivedVisit:
 
     @property
     def ref(self) -> ArchiveRef:
+        """The place of the response in the archive."""
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
 
 
@@ -66,12 +67,14 @@ class HistoryEntry:
 
     @property
     def offer(self) -> Offer:
+        """The offer that was recorded."""
         return Offer(self.price, self.list_price, self.currency, self.availability)
 
 
 async def select_products(
     connection: Connection, *, after: int, domain_ids: list[int] | None, limit: int
 ) -> list[CorrectedProduct]:
+    """Products with their tasks after an ID, with what a new reading is compared with."""
     return await Rows(connection, CorrectedProduct).all(
         """
         SELECT p.id, t.id AS task_id, p.domain_id, p.url, p.url_hash, p.product_name, p.sku,
@@ -118,6 +121,7 @@ async def lock_history(connection: Connection, product_id: int) -> list[HistoryE
 
 
 async def select_entries(connection: Connection, product_id: int) -> list[HistoryEntry]:
+    """The price history of a product, oldest first."""
     return await Rows(connection, HistoryEntry).all(
         """
         SELECT id, price, list_price, currency, availability, recorded_at

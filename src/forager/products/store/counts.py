@@ -10,6 +10,8 @@ from forager.db.rows import Rows, Tuples
 
 @dataclass(frozen=True, slots=True)
 class CatalogCounts:
+    """Numbers of the catalog, and what changed today."""
+
     products: int
     priced: int
     with_problems: int
@@ -43,6 +45,8 @@ async def select_counts(connection: Connection) -> CatalogCounts:
 
 @dataclass(frozen=True, slots=True)
 class ValueShare:
+    """How many products have a value in a column."""
+
     column: str
     value: str | None
     products: int

@@ -154,6 +154,7 @@ async def select_by_id(
 async def select_exported(
     connection: Connection, ids: Sequence[int], columns: Sequence[str]
 ) -> dict[int, dict[str, Any]]:
+    """Columns of products that lists do not have, by product."""
     more: LiteralString = ", ".join(f"{_MORE_COLUMNS[name]} AS {name}" for name in columns)
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(f"SELECT p.id, {more} FROM products p WHERE p.id = ANY(%s)", (list(ids),))
@@ -186,6 +187,7 @@ async def _listed(
 
 
 async def count_products(connection: Connection, filters: Filters) -> int:
+    """Number of products that match the filters."""
     conditions, values = filtered(filters)
     return await Values(connection, int).one(
         f"SELECT count(*) FROM products p WHERE {conditions}", values
@@ -195,6 +197,7 @@ async def count_products(connection: Connection, filters: Filters) -> int:
 async def select_matching(
     connection: Connection, filters: Filters, product_ids: Sequence[int]
 ) -> list[int]:
+    """Those of the products that match the filters."""
     conditions, values = filtered(filters)
     return await Values(connection).all(
         f"SELECT p.id FROM products p WHERE p.id = ANY(%(ids)s) AND {conditions} ORDER BY p.id",
@@ -216,6 +219,7 @@ class ParsedQuery:
 
 
 async def read_words(connection: Connection, typed: str, configs: list[str]) -> list[ParsedQuery]:
+    """A query as each of the text search configurations reads it."""
     return await Rows(connection, ParsedQuery).all(
         """
         SELECT config, words::text, querytree(words) AS wanted
@@ -229,6 +233,8 @@ async def read_words(connection: Connection, typed: str, configs: list[str]) -> 
 
 @dataclass(frozen=True, slots=True)
 class RankedProduct:
+    """A product that matches a query, and how well."""
+
     id: int
     score: float
     # how many matched, up to the cap
@@ -295,6 +301,7 @@ async def rank_products(
 
 
 async def select_listed(connection: Connection, ids: list[int]) -> dict[int, ListedProduct]:
+    """Products as lists show them, by ID."""
     found = await _listed(
         connection, "p.id = ANY(%(ids)s)", "p.id", {"ids": ids, "limit": len(ids)}
     )
@@ -343,6 +350,7 @@ async def select_sizes(connection: Connection, ids: Sequence[int]) -> dict[int, 
 
 
 async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[IndexedProduct]:
+    """Products as a search engine gets them; those that are gone are missing."""
     return await Rows(connection, IndexedProduct).all(
         """
         SELECT p.id, p.domain_id, d.domain_name, p.product_name, p.description, p.brand,

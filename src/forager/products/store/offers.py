@@ -18,6 +18,8 @@ _INTERNAL: LiteralString = r"'^(2\d{11,12}|4\d{11}|2\d{7}|\d{1,7})$'"
 
 @dataclass(frozen=True, slots=True)
 class OfferPair:
+    """Two products that are the same article."""
+
     product_id: int
     offer_id: int
     # gtin, or brand and part number
@@ -156,6 +158,7 @@ async def _select_own_prices(
 
 
 async def select_with_gtin(connection: Connection, gtin: str, *, limit: int) -> list[int]:
+    """Products with a GTIN, in any length; leading zeros do not count."""
     return await Values(connection).all(
         f"""
         SELECT p.id

@@ -57,16 +57,19 @@ class VariantChange:
 
     @property
     def old(self) -> Offer:
+        """The offer before the change."""
         return Offer(self.old_price, None, self.old_currency, self.old_availability)
 
     @property
     def new(self) -> Offer:
+        """The offer after the change."""
         return Offer(self.price, None, self.currency, self.availability)
 
 
 async def select_variant_changes(
     connection: Connection, product_ids: Sequence[int]
 ) -> list[VariantChange]:
+    """How the variants of products differ from the last entry of their history."""
     return await Rows(connection, VariantChange).all(
         """
         SELECT p.id AS product_id, v.variant, last.id IS NULL AS is_new,
@@ -99,6 +102,7 @@ async def select_variant_changes(
 
 
 async def insert_variant_changes(connection: Connection, changes: Sequence[VariantChange]) -> None:
+    """Add entries to the histories of variants."""
     await connection.execute(
         f"""
         INSERT INTO variant_prices (product_id, variant, price, currency, availability,
@@ -313,6 +317,7 @@ class PriceSummary:
 
 
 async def select_summary(connection: Connection, product_id: int) -> PriceSummary:
+    """The lowest, highest, first and last price of a product, and how often it changed."""
     return await Rows(connection, PriceSummary).one(
         """
         SELECT count(*) AS changes,

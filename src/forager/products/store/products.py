@@ -11,6 +11,7 @@ from forager.products.product import AttemptRecord, ExtractionRecord, ImageRecor
 
 
 async def select_product(connection: Connection, product_id: int) -> ProductRecord | None:
+    """A product with everything that is known of it."""
     return await Rows(connection, ProductRecord).first(
         """
         SELECT p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.description,
@@ -36,6 +37,7 @@ async def select_product(connection: Connection, product_id: int) -> ProductReco
 
 
 async def select_product_id(connection: Connection, url_hash: bytes) -> int | None:
+    """The product of a URL, also of one that redirects to its page."""
     return await Values(connection).first(
         """
         SELECT id FROM products WHERE url_hash = %(hash)s
@@ -48,16 +50,19 @@ async def select_product_id(connection: Connection, url_hash: bytes) -> int | No
 
 
 async def product_exists(connection: Connection, product_id: int) -> bool:
+    """Whether there is a product with this ID."""
     return await Tuples(connection).exists("SELECT FROM products WHERE id = %s", (product_id,))
 
 
 async def select_task_status(connection: Connection, url_hash: bytes) -> str | None:
+    """The state of the task of a URL."""
     return await Values(connection).first(
         "SELECT status FROM crawl_tasks WHERE url_hash = %s", (url_hash,)
     )
 
 
 async def select_images(connection: Connection, product_id: int) -> list[ImageRecord]:
+    """The images of a product in the order of its page."""
     return await Rows(connection, ImageRecord).all(
         """
         SELECT image_url AS url, image_type AS type, position, alt_text,
@@ -95,6 +100,7 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
 async def select_extractions(
     connection: Connection, task_id: int, limit: int
 ) -> list[ExtractionRecord]:
+    """The last extractions of a task, newest first."""
     return await Rows(connection, ExtractionRecord).all(
         """
         SELECT id, parser, parser_version, role, outcome, confidence, problems, error_message,
@@ -139,6 +145,7 @@ _EXTRACTIONS = RowArrays(
 
 
 async def insert_extractions(connection: Connection, rows: Sequence[NewExtraction]) -> None:
+    """Log extractions, and return nothing: their IDs are in the order of the rows."""
     await connection.execute(
         f"""
         INSERT INTO extractions ({_EXTRACTIONS.columns})

@@ -27,6 +27,7 @@ class KnownIdentity:
 
     @property
     def identity(self) -> Identity:
+        """What identifies the product."""
         return Identity(self.product_name, self.sku, self.gtin)
 
     @classmethod
@@ -39,6 +40,7 @@ class KnownIdentity:
 async def select_identities(
     connection: Connection, url_hashes: Sequence[bytes]
 ) -> dict[bytes, KnownIdentity]:
+    """Products by the hashes of their URLs, also of URLs that redirect to them."""
     found = await Rows(connection, KnownIdentity).all(
         """
         SELECT p.id, a.url_hash, p.url_hash AS own_hash, p.product_name, p.sku, p.gtin,
@@ -114,6 +116,7 @@ async def merge_product(connection: Connection, product_id: int, into: int) -> N
 
 
 async def insert_aliases(connection: Connection, aliases: Mapping[bytes, tuple[str, int]]) -> None:
+    """Note that URLs lead to products; a URL leads to one."""
     await connection.execute(
         """
         INSERT INTO product_aliases AS a (url_hash, url, product_id)
@@ -137,6 +140,7 @@ async def delete_aliases(connection: Connection, url_hashes: Sequence[bytes]) ->
 
 
 async def select_aliases(connection: Connection, product_id: int) -> list[str]:
+    """URLs that lead to a product, at most 100."""
     return await Values(connection).all(
         "SELECT url FROM product_aliases WHERE product_id = %s ORDER BY url LIMIT 100",
         (product_id,),

@@ -126,12 +126,14 @@ async def note_replacements(
 
 
 async def delete_replacements(connection: Connection, product_ids: Sequence[int]) -> None:
+    """Forget that the pages of products show others."""
     await connection.execute(
         "DELETE FROM product_replacements WHERE product_id = ANY(%s)", (list(product_ids),)
     )
 
 
 async def delete_replacements_of_domain(connection: Connection, domain_id: int) -> None:
+    """Forget that pages of a domain show other products."""
     await connection.execute(
         """
         DELETE FROM product_replacements r USING products p
@@ -142,6 +144,7 @@ async def delete_replacements_of_domain(connection: Connection, domain_id: int) 
 
 
 async def select_replacement(connection: Connection, product_id: int) -> Replacement | None:
+    """The product that the page of a product shows instead."""
     return await Rows(connection, Replacement).first(
         """
         SELECT product_id, product_name AS name, sku, gtin, url, visits, first_seen_at, last_seen_at
@@ -191,6 +194,7 @@ class DetachedProduct:
 async def lock_products(
     connection: Connection, product_ids: Sequence[int]
 ) -> list[DetachedProduct]:
+    """Lock products in the order in which all transactions lock them."""
     return await Rows(connection, DetachedProduct).all(
         """
         SELECT id, crawl_task_id AS task_id, domain_id, url, product_name, availability

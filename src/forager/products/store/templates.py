@@ -55,6 +55,7 @@ async def select_shown_prices(
 
 
 async def select_template(connection: Connection, domain_id: int) -> PriceTemplate | None:
+    """The place of prices that was learned for a domain."""
     return await Rows(connection, PriceTemplate).first(
         """
         SELECT path, shown_wins, decided_at, checked_at FROM price_templates WHERE domain_id = %s
@@ -79,4 +80,5 @@ async def save_template(connection: Connection, domain_id: int, template: PriceT
 
 
 async def delete_template(connection: Connection, domain_id: int) -> None:
+    """Forget the place of prices of a domain."""
     await connection.execute("DELETE FROM price_templates WHERE domain_id = %s", (domain_id,))

@@ -161,6 +161,7 @@ async def insert_current(connection: Connection, product_id: int) -> None:
 
 
 async def delete_rejected(connection: Connection, product_id: int, price: Decimal) -> bool:
+    """Allow a price again that was rejected; whether it was."""
     return await Values(connection).changed(
         "DELETE FROM withheld_prices WHERE product_id = %s AND price = %s AND outcome = 'wrong'",
         (product_id, price),
@@ -168,6 +169,7 @@ async def delete_rejected(connection: Connection, product_id: int, price: Decima
 
 
 async def lock_product(connection: Connection, product_id: int) -> bool:
+    """Lock a product until the transaction ends; whether it exists."""
     return (
         await Rows(connection, LockedProduct).first(
             "SELECT id FROM products WHERE id = %s FOR NO KEY UPDATE", (product_id,)

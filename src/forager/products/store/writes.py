@@ -67,6 +67,7 @@ class KnownProduct:
 
     @property
     def offer(self) -> Offer:
+        """The offer that is stored."""
         return Offer(self.price, self.list_price, self.currency, self.availability)
 
 
@@ -112,6 +113,7 @@ async def select_usual_currencies(
 async def select_currencies(
     connection: Connection, domain_ids: Sequence[int]
 ) -> dict[int, str | None]:
+    """The currency that was set for each domain."""
     return await Tuples(connection).as_dict(
         "SELECT id, currency FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
     )
@@ -217,6 +219,7 @@ class KeptFields:
 async def select_kept_fields(
     connection: Connection, product_ids: Sequence[int]
 ) -> dict[int, KeptFields]:
+    """Stored fields of products that a new reading may lack."""
     cursor = await connection.execute(
         """
         SELECT id, product_name, description, rating, review_count, brand, category

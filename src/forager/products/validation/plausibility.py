@@ -46,6 +46,8 @@ class Offer:
 
 
 class Standing(StrEnum):
+    """Whether a price is stored, and why not."""
+
     ABSENT = "absent"
     ACCEPTED = "accepted"
     REFUSED = "refused"

@@ -113,15 +113,17 @@ class TaskTerms(RequestModel):
 
 
 class ChosenTerms(TaskTerms, TaskChoice):
+    """Tasks, and the terms that they get."""
+
     model_config = example(domain="shop.example.org", priority=8, every="12h")
 
 
 class RecrawlResult(ResponseModel):
-    """`held` ones are due, but wait until they are resumed."""
+    """Those `on_hold` are due, but wait until they are resumed."""
 
     found: int = Field(description="Number of tasks selected.")
     due: int
-    held: int = Field(description="Tasks that are due but held.")
+    on_hold: int = Field(description="Tasks that are due but on hold.")
     under_way: int = Field(description="Tasks that a worker is running already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
@@ -135,11 +137,15 @@ class HoldResult(ResponseModel, row=holds.HoldChange):
 
 
 class ChangedTasks(ResponseModel):
+    """How many tasks were changed."""
+
     changed: int = Field(description="Number of changed tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
 class RemovedTasks(ResponseModel):
+    """How many tasks were removed."""
+
     removed: int = Field(description="Number of removed tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
@@ -152,7 +158,7 @@ def _only(task_id: int) -> Selection:
     "recrawl",
     "POST /tasks/recrawl",
     arguments=("ids",),
-    done="tasks due now: {due}, on hold: {held}, in progress: {under_way}",
+    done="tasks due now: {due}, on hold: {on_hold}, in progress: {under_way}",
     button="Recrawl now",
 )
 async def recrawl_many(context: Context, choice: TaskChoice) -> RecrawlResult:

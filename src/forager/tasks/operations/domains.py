@@ -95,12 +95,16 @@ class Alarm(ResponseModel):
 
 
 class AlarmOrder(RequestModel):
+    """What to do with withheld results."""
+
     model_config = example(decision="accept")
 
     decision: Decision = Field(description="Accept or discard the withheld results.")
 
 
 class ResolvedAlarm(ResponseModel):
+    """How many tasks an alarm concerned."""
+
     tasks: int = Field(description="Number of tasks concerned.")
 
 

@@ -59,11 +59,15 @@ class DeadLetterGroup(ResponseModel, row=letters.LetterGroup, about=_ABOUT_DEAD_
 
 
 class RetriedLetters(ResponseModel):
+    """How many tasks are retried."""
+
     retried: int = Field(description="Number of retried tasks.")
     not_found: NotFoundIds = Field(default_factory=list)
 
 
 class DroppedLetters(ResponseModel):
+    """How many dead letters were dismissed."""
+
     dropped: int = Field(description="Number of dismissed dead letters.")
     not_found: NotFoundIds = Field(default_factory=list)
 

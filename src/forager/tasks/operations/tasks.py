@@ -148,6 +148,8 @@ _ABOUT_TASK_STATS = {
 
 
 class TaskStats(ResponseModel, row=service.TaskStats, about=_ABOUT_TASK_STATS):
+    """Tasks by state, and the work that waits."""
+
     all_hold: Hold | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
@@ -213,7 +215,7 @@ async def _stats(context: Context) -> service.TaskStats:
     "GET /tasks",
     columns=TASK_COLUMNS,
     note=_holds,
-    flags={"held": "--held/--not-held"},
+    flags={"on_hold": "--on-hold/--not-on-hold"},
     none="There are no such tasks. `forager products track URL` creates one.",
 )
 async def list_tasks(
@@ -223,12 +225,17 @@ async def list_tasks(
     domain: OfDomain | None = None,
     url: UrlPattern | None = None,
     due: Due = False,
-    held: OnHold | None = None,
+    on_hold: OnHold | None = None,
     failing: Failing = False,
 ) -> Listed[Task]:
     """List tasks, newest first."""
     chosen = Selection(
-        statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held, failing=failing
+        statuses=tuple(status or ()),
+        domain=domain,
+        url=url,
+        due=due,
+        on_hold=on_hold,
+        failing=failing,
     )
     return listed(await tasks_of(context).list_tasks(chosen, **paging), Task.of)
 

@@ -16,6 +16,8 @@ from forager.settings import Settings
 
 
 class Stage(StrEnum):
+    """A stage of a visit: each is claimed separately."""
+
     DOWNLOAD = "download"
     PARSE = "parse"
 
@@ -30,6 +32,8 @@ class Stage(StrEnum):
 
 
 class TaskOutcome(StrEnum):
+    """How an attempt ended."""
+
     OK = "ok"
     UNCHANGED = "unchanged"
     RETRY = "retry"

@@ -18,6 +18,8 @@ from forager.tasks.task import TasksNow
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
+    """Attempts of a minute, counted or estimated from a sample."""
+
     ago: int
     ended: float
     failed: float
@@ -26,6 +28,8 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class WaitingCount:
+    """How many tasks wait in a state, and since when."""
+
     state: str
     count: int
     oldest: datetime
@@ -130,6 +134,7 @@ async def count_error_kinds(
 
 
 async def select_now(connection: Connection) -> TasksNow:
+    """Whether there are tasks, a hold on all, and when the scheduler last ran."""
     return await Rows(connection, TasksNow).one(
         """
         SELECT EXISTS (SELECT FROM crawl_tasks) AS any_tasks,
@@ -151,6 +156,7 @@ class DomainBacklog:
 
 
 async def count_by_status(connection: Connection) -> dict[str, int]:
+    """All tasks by state."""
     return await Tuples(connection).as_dict(
         "SELECT status, count(*) FROM crawl_tasks GROUP BY status"
     )
@@ -188,10 +194,12 @@ async def select_backlog(connection: Connection, limit: int) -> list[DomainBackl
 
 
 async def select_ticked_at(connection: Connection) -> datetime | None:
+    """When the scheduler last ran."""
     return await Values(connection).first("SELECT ticked_at FROM task_control")
 
 
 async def count_by_worker(connection: Connection) -> dict[UUID, int]:
+    """Claimed tasks by worker."""
     return await Tuples(connection).as_dict(
         "SELECT worker_id, count(*) FROM crawl_tasks WHERE worker_id IS NOT NULL GROUP BY 1"
     )

@@ -16,6 +16,8 @@ NEAR_ZERO = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DomainHealth:
+    """How the last visits of a domain ended, which decides about its alarm."""
+
     domain_id: int
     gone_share: float = 0.0
     visits: int = 0
@@ -29,6 +31,8 @@ class DomainHealth:
 
 @dataclass(frozen=True, slots=True)
 class DomainAlarm:
+    """A domain whose results are withheld, and why."""
+
     domain_id: int
     domain: str
     reason: str
@@ -59,6 +63,7 @@ async def lock_health(
 
 
 async def update_health(connection: Connection, health: DomainHealth) -> None:
+    """Store the health of a domain; the time of an alarm that continues stays."""
     await connection.execute(
         """
         UPDATE domain_health
@@ -75,6 +80,7 @@ async def update_health(connection: Connection, health: DomainHealth) -> None:
 
 
 async def select_alarms(connection: Connection) -> list[DomainAlarm]:
+    """Domains with an alarm, latest first."""
     return await Rows(connection, DomainAlarm).all(
         """
         SELECT h.domain_id, d.domain_name AS domain, h.alarm AS reason, h.alarm_at AS raised_at
@@ -154,6 +160,7 @@ async def discard_withheld(connection: Connection, domain_id: int) -> None:
 
 
 async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Make waiting tasks due."""
     await connection.execute(
         """
         UPDATE crawl_tasks SET scheduled_at = now(), updated_at = now()

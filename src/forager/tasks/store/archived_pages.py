@@ -17,6 +17,8 @@ _NEWEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
+    """A page of a task in the archive."""
+
     id: int
     task_id: int
     domain_id: int
@@ -28,6 +30,7 @@ class ArchivedPage:
 
     @property
     def ref(self) -> ArchiveRef:
+        """The place of the response in the archive."""
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
 
 

@@ -14,7 +14,7 @@ from forager.tasks.task import Hold
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
-    """Make waiting and finished tasks due; returns how many, and how many of them are held.
+    """Make waiting and finished tasks due; returns how many, and how many of them are on hold.
 
     They are due before all other tasks of the same domain and priority.
     """
@@ -152,6 +152,7 @@ async def hold_all(connection: Connection, hold: str | None) -> int:
 
 
 async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | None) -> int:
+    """Hold tasks, or end that with None; how many changed."""
     return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (

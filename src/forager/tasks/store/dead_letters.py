@@ -17,6 +17,8 @@ from forager.tasks.task import CHANNEL
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
+    """A task that used up its retries."""
+
     id: int
     task_id: int
     domain: str
@@ -121,12 +123,14 @@ async def select_groups(
 
 
 async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Those of the dead letters that are open."""
     return await Values(connection).as_set(
         "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
     )
 
 
 async def count_letters(connection: Connection, conditions: Conditions) -> int:
+    """Number of open dead letters that meet the conditions."""
     return await Values(connection, int).one(
         f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", conditions
     )

@@ -42,9 +42,9 @@ _CONDITIONS: dict[str, LiteralString] = {
     "url": "t.url = %(url)s",
     "url_like": "t.url ILIKE %(url_like)s",
     "due": "t.status = 'pending' AND t.scheduled_at <= now()",
-    "held": """(t.hold IS NOT NULL
+    "on_hold": """(t.hold IS NOT NULL
                 OR t.domain_id IN (SELECT id FROM domains WHERE task_hold IS NOT NULL)
-                OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)) = %(held)s""",
+                OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)) = %(on_hold)s""",
     "failing": "(t.failing_since IS NOT NULL OR t.status = 'failed')",
 }
 
@@ -90,7 +90,7 @@ def _where(
         "url": selection.url if like is None else None,
         "url_like": like,
         "due": selection.due or None,
-        "held": selection.held,
+        "on_hold": selection.on_hold,
         "failing": selection.failing or None,
     }
     named = {name: value for name, value in values.items() if value is not None}
@@ -163,12 +163,14 @@ async def select_task(
 
 
 async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Those of the tasks that exist."""
     return await Values(connection).as_set(
         "SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),)
     )
 
 
 async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    """Tasks by the hashes of their URLs."""
     return await Tuples(connection).as_dict(
         "SELECT url_hash, id FROM crawl_tasks WHERE url_hash = ANY(%s)", (list(hashes),)
     )

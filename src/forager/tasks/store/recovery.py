@@ -36,6 +36,7 @@ _WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
 
 
 async def select_holders(connection: Connection, *, stale_after: float) -> list[TaskHolder]:
+    """Workers that hold tasks, and whether they are alive."""
     return await Rows(connection, TaskHolder).all(
         """
         WITH RECURSIVE holders AS (

@@ -230,6 +230,7 @@ async def queue_due(
 
 
 async def note_tick(connection: Connection) -> None:
+    """Note that the scheduler ran now."""
     await connection.execute("UPDATE task_control SET ticked_at = now()")
 
 

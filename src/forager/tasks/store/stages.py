@@ -157,6 +157,7 @@ class FailingTask:
 
 
 async def select_failing(connection: Connection, ids: Sequence[int]) -> dict[int, FailingTask]:
+    """How long tasks have been failing, by ID."""
     cursor = await connection.execute(
         """
         SELECT id, failed_visits,
@@ -175,6 +176,7 @@ async def select_failing(connection: Connection, ids: Sequence[int]) -> dict[int
 async def insert_attempts(
     connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt]
 ) -> None:
+    """Log how attempts ended."""
     await connection.execute(
         f"""
         INSERT INTO task_attempts (
@@ -196,6 +198,7 @@ async def insert_attempts(
 
 
 async def select_leased(connection: Connection, worker_id: UUID) -> dict[int, int]:
+    """The leases that a worker holds, by task."""
     return await Tuples(connection).as_dict(
         "SELECT id, lease FROM crawl_tasks WHERE worker_id = %s", (worker_id,)
     )
@@ -262,6 +265,7 @@ async def give_back(
 
 
 async def notify_workers(connection: Connection) -> None:
+    """Wake workers that wait for tasks."""
     await connection.execute(f"NOTIFY {CHANNEL}")
 
 
@@ -280,6 +284,7 @@ def _columns(attempts: Sequence[Attempt]) -> dict[str, Any]:
 
 
 async def select_intervals(connection: Connection, ids: Sequence[int]) -> list[TaskSchedule]:
+    """What decides when tasks are due again: their intervals, and those of their domains."""
     return await Rows(connection, TaskSchedule).all(
         """
         SELECT t.id, t.crawl_frequency, t.adapted_frequency,

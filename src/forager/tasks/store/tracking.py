@@ -13,6 +13,8 @@ from forager.tasks.tracking_request import RequestedTerms
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
+    """A URL to track, and the terms that were given for it."""
+
     domain_id: int
     url: str
     url_hash: bytes

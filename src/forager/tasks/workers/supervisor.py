@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from forager.backoff import backoff
@@ -18,7 +20,9 @@ from forager.processes.control import Assignment, Message, StopCause, Tick
 from forager.processes.signals import time_to_finish
 from forager.processes.supervised import LOOK_INTERVAL, SupervisedProcess, watch_limits
 from forager.settings import Settings
-from forager.tasks.workers.recovery import TaskRecovery
+
+if TYPE_CHECKING:
+    from forager.tasks.workers.recovery import TaskRecovery
 
 log = get_logger("tasks")
 
@@ -33,6 +37,8 @@ UNRENEWED = "the row of the worker was not renewed in time"
 
 
 class WorkerProcess(SupervisedProcess):
+    """The process that runs the tasks of a worker."""
+
     def __init__(
         self, worker_id: UUID, database_url: str, settings: Settings, module: str = MODULE
     ) -> None:
@@ -81,9 +87,15 @@ class TaskSupervisor:
         self._module = module
         self._database = database
         self._settings = settings
-        self._recovery = TaskRecovery(database, settings)
         self._stopping = asyncio.Event()
         self._quick_deaths = 0
+
+    @cached_property
+    def _recovery(self) -> TaskRecovery:
+        # imported when it is needed: it would delay the first job of the same process
+        from forager.tasks.workers.recovery import TaskRecovery
+
+        return TaskRecovery(self._database, self._settings)
 
     def stop(self) -> None:
         """Request a graceful stop: the worker commits its results and releases its other tasks."""

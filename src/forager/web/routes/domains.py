@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from fastapi import Path
 
-from forager.crawl.report import AnswerGroup, crawl_report, waits_of
+from forager.crawl.reports.report import AnswerGroup, crawl_report, waits_of
 from forager.crawl.traffic import Traffic, set_traffic
 from forager.errors import InvalidInput
 from forager.failures.service import ErrorFilter, list_errors

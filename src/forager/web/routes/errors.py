@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from forager.api.limits import RowId
 from forager.api.services import CachedAnswer
-from forager.crawl.report import crawl_reports
+from forager.crawl.reports.report import crawl_reports
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound

@@ -18,7 +18,7 @@ from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
 from forager.crawl import admission
 from forager.crawl.ledger import Ledger
-from forager.crawl.report import CrawlReport, crawl_report, crawl_reports, waits_in
+from forager.crawl.reports.report import CrawlReport, crawl_report, crawl_reports, waits_in
 from forager.crawl.results.export import CrawlExport, CrawlExportFormat, export_size, export_stream
 from forager.crawl.results.url_lists import (
     UrlFilter,

@@ -49,6 +49,8 @@ TURNED_OFF = {"documents": ("Archive only", "No sections, no search index.")}
 
 
 class InputKind(StrEnum):
+    """How an option is entered."""
+
     CHOICE = "choice"
     NUMBER = "number"
     TEXT = "text"

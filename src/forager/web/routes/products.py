@@ -124,7 +124,7 @@ async def recrawl(visit: OperatorVisit, form: Submitted, product_id: RowId) -> D
         raise NotAllowed("this product is no longer tracked", hint="Track its page again.")
     done = await visit.tasks.recrawl(Selection(ids=(details.product.task_id,)))
     text = "Recrawl started." if done.due else "A visit is already in progress."
-    if done.held:
+    if done.on_hold:
         text = "The task is on hold. It is visited when the task is resumed."
     return Done(text, to=f"/products/{product_id}")
 
@@ -214,6 +214,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ProductView:
+    """Everything that the page of a product shows."""
+
     details: ProductDetails
     fields: list[Shown]
     changes: list[PriceEntry]

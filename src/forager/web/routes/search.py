@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from forager.api.streams import response_file
 from forager.archive.warc_record import ArchiveError
-from forager.documents.diff import SectionChange, compare_sections
 from forager.documents.reader import (
     PageVersion,
     ReadPage,
@@ -23,6 +22,7 @@ from forager.documents.reader import (
 from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import preferred_language
+from forager.documents.section_diff import SectionChange, compare_sections
 from forager.documents.sources import get_generation, list_sources
 from forager.errors import InvalidInput, NotFound
 from forager.web.content import render_diffs, render_sections
@@ -96,6 +96,8 @@ def _facets(found: SearchPage, filters: dict[str, str]) -> list[tuple[str, str, 
 
 
 class ReaderTab(StrEnum):
+    """A view of a page in the reader."""
+
     PAGE = "page"
     MARKDOWN = "markdown"
     ORIGINAL = "original"

@@ -18,11 +18,12 @@ from forager.crawl.declared import PlannedSource, apply_plan, parse_sources, pla
 from forager.crawl.results.url_lists import PathNode, path_tree
 from forager.crawl.settlement import Outcome
 from forager.documents import publication, sources
-from forager.documents.diff import ChangedPage, Diff, aligned_sections, diff_generations
+from forager.documents.diff import ChangedPage, Diff, diff_generations
 from forager.documents.freshness import GenerationResult, scheduled_sources
 from forager.documents.generation import Schedule, parse_cron, parse_every, reason_of
 from forager.documents.page import SectionRow
 from forager.documents.reader import list_documents, read_page
+from forager.documents.section_diff import aligned_sections
 from forager.errors import ForagerError, InvalidInput
 from forager.web.charts import BarPart
 from forager.web.content import render_changes, render_diffs

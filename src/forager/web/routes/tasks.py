@@ -142,8 +142,8 @@ def _selection(form: Form) -> Selection:
 
 def _recrawled(done: Recrawled) -> str:
     parts = [f"{counted(done.due, 'task')} due now"]
-    if done.held:
-        parts.append(f"{done.held} of them on hold, and waiting until they are resumed")
+    if done.on_hold:
+        parts.append(f"{done.on_hold} of them on hold, and waiting until they are resumed")
     if done.under_way:
         parts.append(f"{done.under_way} already in progress")
     return f"{', '.join(parts)}."
@@ -163,7 +163,7 @@ def chosen_by(form: Form) -> Selection:
         domain=form.optional("domain"),
         url=form.optional("url"),
         due=form.checked("due"),
-        held=True if form.checked("held") else None,
+        on_hold=True if form.checked("on_hold") else None,
         failing=form.checked("failing"),
     )
 

@@ -40,6 +40,8 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(slots=True)
 class PriceCandidate:
+    """A text on the page that may be the price."""
+
     amount: Decimal
     currency: str | None
     score: float

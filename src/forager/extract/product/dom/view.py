@@ -41,6 +41,8 @@ _BUY_NAMES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BuyButton:
+    """A button that orders the product."""
+
     element: Element
     enabled: bool
 

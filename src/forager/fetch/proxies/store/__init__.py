@@ -224,6 +224,7 @@ async def recover_proxy(connection: Connection, proxy_id: int) -> bool:
 
 
 async def note_failed_probe(connection: Connection, proxy_id: int, reason: str) -> None:
+    """Store why the test of a proxy failed."""
     await connection.execute(
         "UPDATE proxies SET last_failure_reason = %s, last_failure_at = now() WHERE id = %s",
         (reason, proxy_id),
@@ -261,6 +262,7 @@ async def disable_proxy(connection: Connection, proxy_id: int, reason: str) -> P
 async def update_proxy(
     connection: Connection, proxy_id: int, columns: Mapping[str, Any]
 ) -> ProxyRecord | None:
+    """Set columns of a proxy, and return it; None for an unknown one."""
     assignments = ", ".join([*(f"{name} = %({name})s" for name in columns), "updated_at = now()"])
     return await Rows(connection, ProxyRecord).first(
         f"UPDATE proxies SET {assignments} WHERE id = %(id)s RETURNING {_RECORD}",
@@ -269,28 +271,33 @@ async def update_proxy(
 
 
 async def delete_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | None:
+    """Delete a proxy, and return it as it was; None for an unknown one."""
     return await Rows(connection, ProxyRecord).first(
         f"DELETE FROM proxies WHERE id = %s RETURNING {_RECORD}", (proxy_id,)
     )
 
 
 async def select_records(connection: Connection, *, after: int, limit: int) -> list[ProxyRecord]:
+    """Proxies by ID, after one."""
     return await Rows(connection, ProxyRecord).all(
         f"SELECT {_RECORD} FROM proxies WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
     )
 
 
 async def select_encrypted(connection: Connection, proxy_id: int) -> EncryptedProxy | None:
+    """A proxy with its encrypted password."""
     return await Rows(connection, EncryptedProxy).first(
         f"SELECT {_SEALED} FROM proxies p WHERE p.id = %s", (proxy_id,)
     )
 
 
 async def select_ids(connection: Connection) -> list[int]:
+    """The IDs of all proxies."""
     return await Values(connection).all("SELECT id FROM proxies ORDER BY id")
 
 
 async def any_private(connection: Connection) -> bool:
+    """Whether any proxy may have a private address."""
     return await Values(connection, bool).one(
         "SELECT EXISTS (SELECT FROM proxies WHERE allow_private)"
     )

@@ -38,10 +38,12 @@ class CostLine:
 
     @property
     def proxy(self) -> str:
+        """The address as it is shown: without the password."""
         return shown_address(self.scheme, self.host, self.port, self.username, self.has_password)
 
     @property
     def price(self) -> str | None:
+        """The price as it was given, such as `4 EUR/GB`."""
         price = cost_of(self.cost_amount, self.cost_unit, self.currency)
         return None if price is None else str(price)
 
@@ -121,6 +123,7 @@ async def add_usage(
 
 
 async def select_today(connection: Connection) -> date:
+    """The day in UTC, by the clock of the server."""
     return await Values(connection, date).one("SELECT (now() AT TIME ZONE 'UTC')::date")
 
 
@@ -146,6 +149,7 @@ async def select_usage(
 async def select_usage_sums(
     connection: Connection, *, first: date, domain: str | None
 ) -> list[CurrencySum]:
+    """Requests, bytes and costs since a day, by currency."""
     return await Rows(connection, CurrencySum).all(
         f"""
         SELECT p.cost_currency AS currency, count(*) AS lines,

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from forager.documents.operations import Document, Number, PathText, SourceId, find_source
+from forager.documents.operations.models import Document
+from forager.documents.operations.sources import Number, PathText, SourceId, find_source
 from forager.documents.page import SectionRow
 from forager.documents.reader import (
     as_markdown,
@@ -58,6 +59,8 @@ class Section(ResponseModel, row=SectionRow, about=_ABOUT_SECTION):
 
 
 class Sections(ResponseModel):
+    """The sections of a page."""
+
     document: Document
     items: list[Section] = Field(
         description="Sections in the order of the page.", validation_alias="sections"

@@ -250,13 +250,26 @@ def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
     )
 
 
+def markdown_twin(entry: FrontierEntry, page: str | None) -> Settlement:
+    """The URL is the markdown of a page, which is read with that page."""
+    return Settlement(
+        entry=entry,
+        outcome=Outcome.DUPLICATE,
+        reason="markdown",
+        detail=f"is the markdown of {page or 'another page'}",
+        duplicate_of=page,
+    )
+
+
 def with_canonical(settled: Settlement, canonical: NormalizedUrl) -> Settlement:
+    """A duplicate of its canonical URL, which is followed."""
     entry = settled.entry
     found = found_url(canonical, Via.CANONICAL, entry.depth, entry.key)
     return replace(as_duplicate(settled, "canonical", canonical), found=[*settled.found, found])
 
 
 def excluded(entry: FrontierEntry, reason: str, detail: str) -> Settlement:
+    """The URL is not part of the crawl, by a rule."""
     return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=_message(detail))
 
 
@@ -268,6 +281,7 @@ def failed(
     *,
     temporary: bool = False,
 ) -> Settlement:
+    """The URL could not be fetched or read; `temporary`: a refresh may succeed."""
     return Settlement(
         entry=entry,
         outcome=Outcome.FAILED,

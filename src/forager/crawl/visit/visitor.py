@@ -8,15 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from forager.archive.warc_record import ArchiveError
-from forager.crawl.content_filter import ContentFilter
 from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.extraction.rereading import BoilerplateLearner
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.known import KnownUrls
 from forager.crawl.frontier.loops import CONTENT
-from forager.crawl.logins import LoginWatch
-from forager.crawl.markdown import MarkdownFirst, MarkdownPage
-from forager.crawl.outcomes import (
+from forager.crawl.pages import CarryOver, Pages
+from forager.crawl.settlement import Deferred, Outcome, Settlement, Visit
+from forager.crawl.store import visited as store
+from forager.crawl.visit.content_filter import ContentFilter
+from forager.crawl.visit.logins import LoginWatch
+from forager.crawl.visit.markdown import MarkdownFirst, MarkdownPage
+from forager.crawl.visit.outcomes import (
     LEAST_CONTENT,
     OutcomeRules,
     as_duplicate,
@@ -24,10 +27,7 @@ from forager.crawl.outcomes import (
     excluded,
     with_canonical,
 )
-from forager.crawl.pages import CarryOver, Pages
-from forager.crawl.rendering import NeedsBrowserWorker, Rendering
-from forager.crawl.settlement import Deferred, Outcome, Settlement, Visit
-from forager.crawl.store import visited as store
+from forager.crawl.visit.rendering import NeedsBrowserWorker, Rendering
 from forager.documents.page import PreviousPage
 from forager.errors import NotFound, WorkFailed
 from forager.extract.keys import url_key
@@ -94,7 +94,7 @@ class Visitor:
             visit = await self._visit(entry, request)
             if isinstance(visit, Settlement):
                 visit = await self._carried_over(visit)
-                await self.known.look_up(visit)
+                await self.known.look_up(visit.found_keys())
                 page.set_attributes({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
@@ -136,7 +136,12 @@ class Visitor:
     ) -> Response:
         try:
             with span("fetch"):
-                return await self.robots.fetch(_request(entry, previous), on_slot=request.sent)
+                plain = _request(entry, previous)
+                sent = self.markdown.negotiate(plain)
+                response = await self.robots.fetch(sent, on_slot=request.sent)
+                if sent is not plain and self.markdown.take_offer(response):
+                    response = await self.robots.fetch(plain)
+                return response
         finally:
             request.ended()
 
@@ -153,7 +158,7 @@ class Visitor:
         self, entry: FrontierEntry, response: Response, previous: PreviousPage
     ) -> Settlement:
         """A 304: the page is as it was, and so are its links."""
-        self.logins.read_page()
+        self.logins.read_page(entry)
         self._remember(previous.content_hash, entry.url)
         links = await self.pages.links_before(previous, entry.depth)
         return self.outcomes.not_modified(entry, response, previous, links)
@@ -166,7 +171,7 @@ class Visitor:
             facts = await self.extractor.extract(response)
         if self.logins.is_login_form(entry, asks_password=facts.asks_password):
             return self.logins.suspect(entry, previous)
-        self.logins.read_page()
+        self.logins.read_page(entry)
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
             settled = self.outcomes.page(entry, response, facts)

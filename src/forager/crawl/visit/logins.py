@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.options import CrawlOptions
-from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
+from forager.crawl.settlement import Postponed, Visit
+from forager.crawl.visit.outcomes import excluded
 from forager.documents.page import PreviousPage
 from forager.fetch.response import Response, is_public_header
 
@@ -35,8 +36,9 @@ class LoginWatch:
     message: str | None = None
     _pages: int = 0
     _in_a_row: int = 0
-    # pages that showed a login form once, and how many others had been read then
+    # pages that wait for a second look, and how many others had been read at the first one
     _suspects: dict[bytes, int] = field(default_factory=dict)
+    _excluded: int = 0
 
     @classmethod
     def of(cls, options: CrawlOptions) -> LoginWatch:
@@ -54,8 +56,9 @@ class LoginWatch:
     def is_login_form(self, entry: FrontierEntry, *, asks_password: bool) -> bool:
         return self.is_on and asks_password and not _LOGIN_URL.search(entry.url)
 
-    def read_page(self) -> None:
+    def read_page(self, entry: FrontierEntry) -> None:
         """A page was read that is no login form."""
+        self._suspects.pop(entry.key, None)
         self._pages += 1
         self._in_a_row = 0
 
@@ -66,15 +69,13 @@ class LoginWatch:
         self._in_a_row += 1
         is_start = entry.via is Via.SEED and not self._pages
         # at the second look: several were pages before, or no other page could be read meanwhile
-        was_page = previous is not None and len(self._suspects) > 1
+        was_page = previous is not None and len(self._suspects) + self._excluded > 1
         is_lost = is_second_look and (was_page or seen_at == self._pages)
         if self._in_a_row >= IN_A_ROW or is_start or is_lost:
             self.message = f"{LOGGED_OUT}: {entry.url} shows a login form"
         elif is_second_look:
-            return Settlement(
-                entry=entry,
-                outcome=Outcome.EXCLUDED,
-                reason="login",
-                detail="it shows a login form, although the crawl is logged in",
-            )
+            del self._suspects[entry.key]
+            self._excluded += 1
+            message = "it shows a login form, although the crawl is logged in"
+            return excluded(entry, "login", message)
         return Postponed(entry, SECOND_LOOK, "it shows a login form")

@@ -1,35 +1,43 @@
 """Markdown first: pages that a site also offers as markdown are read from it.
 
 The HTML of each page is fetched as well: it has the links, directives and anchors. How a site
-offers markdown is found with its first pages, and remembered for the source.
+offers markdown is found with its first pages, and remembered for the source. At one request per
+second, each request for nothing is a second of the crawl: the first pages are requested as markdown
+or HTML, and further requests are made only if there is a sign that the site offers markdown, or if
+they are few beside those of the crawl.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from urllib.parse import urlsplit
 
-from multidict import CIMultiDict, CIMultiDictProxy
-
-from forager.archive.warc_record import DerivedRecord, pack
+from forager.archive.warc_record import pack
 from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.seen import SeenSet
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.ledger import Ledger
+from forager.crawl.settlement import Settlement
 from forager.crawl.store import visited as visited_rows
+from forager.crawl.visit.markdown_responses import (
+    MarkdownListing,
+    MarkdownWay,
+    markdown_of,
+    read_listing,
+    record_of,
+    with_body,
+)
+from forager.crawl.visit.outcomes import markdown_twin
 from forager.documents.page import IndexedDocument
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.keys import key_fingerprint, url_key
-from forager.extract.kinds import MARKDOWN_TYPE, ContentKind, kind_of, media_type
-from forager.extract.markdown.listing import listed_twins, name_of, pages_in, stem_of
+from forager.extract.kinds import ContentKind
+from forager.extract.markdown.listing import name_of, stem_of
 from forager.extract.markdown.twin import (
     TwinShape,
     difference,
@@ -49,25 +57,21 @@ from forager.logs import get_logger
 log = get_logger("crawl")
 
 ACCEPT = "text/markdown, text/html;q=0.9"
+# of ordinary requests, which may be for anything
+ACCEPT_ANY = f"{ACCEPT}, application/xhtml+xml;q=0.9, */*;q=0.8"
+NOT_ACCEPTABLE = 406
 NO_WAY = "none"
+# pages whose request accepts markdown, while it is not known how the site offers it
+NEGOTIATED_PAGES = 5
 # pages of a site without markdown that are tried before it counts as such
-# (few: at one request per second, each request for nothing is a second of the crawl)
 TRIALS = 2
+# known URLs of a crawl that looks for markdown without a sign of it, which takes three requests
+LARGE_CRAWL = 100
 # pages in a row without a twin, after which the site no longer offers markdown
 MISSES = 20
 # listings are kept in memory during the crawl; those of further hosts are not used
 MAX_LISTING = 8 * 1024 * 1024
 MAX_LISTINGS = 32 * 1024 * 1024
-
-
-class MarkdownWay(StrEnum):
-    """How a site offers its pages as markdown, in the order in which it is tried."""
-
-    LINK = "link"  # a link element or Link header of the page
-    ACCEPT = "accept"  # the same address, for clients that accept markdown
-    ADDRESS = "address"  # a similar address, such as `page.md`
-    LLMS = "llms.txt"  # a file that lists the markdown of all pages
-    LLMS_FULL = "llms-full.txt"  # a file with all pages
 
 
 _NAMES = {
@@ -90,15 +94,6 @@ class MarkdownPage:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownListing:
-    """What a file says of the pages of a site, by the stems and names of their addresses."""
-
-    file: Response  # without its body
-    # addresses, and the markdown if the file contains it
-    pages: Mapping[str, tuple[str, str]]
-
-
 class MarkdownFirst:
     """Reads the markdown twins of the pages of one crawl.
 
@@ -111,16 +106,26 @@ class MarkdownFirst:
         robots: RobotsGate,
         extractor: PageExtractor,
         writer: GenerationWriter | None,
+        ledger: Ledger,
         *,
         is_on: bool,
+        negotiates: bool,
     ) -> None:
+        """`negotiates`: requests of pages may have another Accept header."""
         self._context = context
         self._robots = robots
         self._extractor = extractor
         self._writer = writer if is_on else None
+        self._ledger = ledger
         self.way: str | None = None if self._writer is None else self._writer.markdown_way
         # by the ends of the addresses of pages
         self._shapes: dict[str, TwinShape] = {}
+        self._negotiations = NEGOTIATED_PAGES if negotiates else 0
+        # whether the site has sent HTML to a client that accepts markdown
+        self._is_negotiated = False
+        # markdown that was sent instead of the HTML of a page
+        self._offered: dict[str, Response] = {}
+        self._has_sign = False
         self._trials = TRIALS
         self._misses = 0
         self._is_unsure = False
@@ -131,6 +136,34 @@ class MarkdownFirst:
         # twins that this process read, and their pages
         self._twins = SeenSet()
         self._pages = SeenSet()
+
+    def negotiate(self, request: Request) -> Request:
+        """The request of a page, which accepts markdown as well while the way is not known.
+
+        A conditional request stays as it is: its answer is about the HTML.
+        """
+        if self._writer is None or self.way is not None or not self._negotiations:
+            return request
+        if request.etag or request.last_modified or usual_pages(request.url):
+            return request
+        self._negotiations -= 1
+        return replace(request, headers={**request.headers, "Accept": ACCEPT_ANY})
+
+    def take_offer(self, response: Response) -> bool:
+        """Whether the response to such a request is not the one for clients that want HTML.
+
+        Markdown is kept until `read` is called for the page.
+        """
+        twin = markdown_of(response, response.url, by_type=True)
+        if twin is not None:
+            self._offered[response.url] = twin
+            return True
+        if response.redirect is not None and usual_pages(response.redirect):
+            self._has_sign = True
+            return True
+        if response.status == 200:
+            self._is_negotiated = True
+        return response.status == NOT_ACCEPTABLE
 
     async def as_duplicate(self, entry: FrontierEntry) -> Settlement | None:
         """The outcome of a URL that is the markdown of a page; None if it is no such URL."""
@@ -143,13 +176,7 @@ class MarkdownFirst:
             page = await self._page_before(self._writer, usual)
             if page is None:
                 return None
-        return Settlement(
-            entry=entry,
-            outcome=Outcome.DUPLICATE,
-            reason="markdown",
-            detail=f"is the markdown of {page or 'another page'}",
-            duplicate_of=page,
-        )
+        return markdown_twin(entry, page)
 
     async def _page_before(self, writer: GenerationWriter, urls: list[str]) -> str | None:
         """One of these pages that was read as markdown before this process: it may not be again.
@@ -176,10 +203,18 @@ class MarkdownFirst:
         if not is_html or has_little_text(page.document.sections):
             return None
         if self.way is None:
+            if not self._is_worth_asking(response, page):
+                return None
             async with self._probing:
                 if self.way is None:
                     return await self._find_way(entry, response, page)
         return await self._read_known(entry, response, page)
+
+    def _is_worth_asking(self, response: Response, page: Extracted) -> bool:
+        """Whether requests may be spent on the question how the site offers markdown."""
+        if response.url in self._offered or page.may_have_markdown or self._has_sign:
+            return True
+        return max(self._ledger.discovered, page.links.followed) >= LARGE_CRAWL
 
     async def _read_known(
         self, entry: FrontierEntry, response: Response, page: Extracted
@@ -204,8 +239,8 @@ class MarkdownFirst:
         self, entry: FrontierEntry, response: Response, page: Extracted
     ) -> MarkdownPage | None:
         for way in MarkdownWay:
-            if way is MarkdownWay.ACCEPT and self._trials < TRIALS:
-                continue  # the whole site negotiates, or none of it
+            if way is MarkdownWay.ACCEPT and not self._may_negotiate(response.url):
+                continue
             try:
                 if way is MarkdownWay.LLMS_FULL and not await self._has_listing(response.url):
                     continue
@@ -222,9 +257,14 @@ class MarkdownFirst:
             await self._remember(NO_WAY)
         return None
 
+    def _may_negotiate(self, url: str) -> bool:
+        """Whether markdown is here, or may be: the whole site negotiates, or none of it."""
+        return url in self._offered or not (self._is_negotiated or self._trials < TRIALS)
+
     async def _remember(self, way: str) -> None:
         assert self._writer is not None
         self.way = way
+        self._offered.clear()
         if way == NO_WAY and self._is_unsure:
             return  # the next crawl asks again
         async with self._context.transaction() as connection:
@@ -252,10 +292,13 @@ class MarkdownFirst:
             stem = stem_of(response.url)
             found = listing and (listing.pages.get(stem) or listing.pages.get(name_of(stem)))
             if listing and found and way is MarkdownWay.LLMS_FULL:
-                yield _with_body(listing.file, *found)
+                yield with_body(listing.file, *found)
             addresses = [found[0]] if found and way is MarkdownWay.LLMS else []
         elif way is MarkdownWay.LINK:
             addresses = [page.markdown] if page.markdown else []
+        elif way is MarkdownWay.ACCEPT and (offered := self._offered.pop(response.url, None)):
+            yield offered
+            addresses = []
         elif way is MarkdownWay.ACCEPT:
             addresses = [response.url]
         else:
@@ -284,13 +327,7 @@ class MarkdownFirst:
             raise
         except WorkFailed:
             return None
-        declared = response.headers.get("Content-Type")
-        if by_type and media_type(declared) not in (MARKDOWN_TYPE, "text/x-markdown"):
-            return None
-        kind = kind_of(response.body, declared, response.url)
-        if response.status != 200 or kind not in (ContentKind.MARKDOWN, ContentKind.PLAIN):
-            return None
-        return _as_markdown(response, url)
+        return markdown_of(response, url, by_type=by_type)
 
     async def _check_hop(self, start: str, url: str) -> None:
         if host_of(url) != host_of(start):
@@ -320,7 +357,7 @@ class MarkdownFirst:
             self._pages.add(_fingerprint(response.url))
         return MarkdownPage(
             document,
-            page.frame and page.frame + pack(_record(twin)),
+            page.frame and page.frame + pack(record_of(twin)),
             0 if way is MarkdownWay.LLMS_FULL else len(twin.body),
             f"read as markdown from {twin.url} ({_NAMES[way]})",
         )
@@ -344,41 +381,9 @@ class MarkdownFirst:
         if response is None or len(response.body) > min(MAX_LISTING, self._room):
             return None
         self._room -= len(response.body)
-        return await asyncio.to_thread(_read_listing, response, url, way)
-
-
-def _read_listing(file: Response, url: str, way: MarkdownWay) -> MarkdownListing:
-    from forager.extract.decode import decode  # few sites have a listing
-
-    text = decode(file.body, file.headers.get("Content-Type")).text
-    parts = listed_twins(text, url) if way is MarkdownWay.LLMS else pages_in(text)
-    stems = {stem_of(page): (page, body) for page, body in parts}
-    names = Counter(map(name_of, stems))
-    # a name leads to a page where it is the only one; what it leads to is compared anyway
-    by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
-    return MarkdownListing(replace(file, body=b""), by_name | stems)
+        return await asyncio.to_thread(read_listing, response, url, way)
 
 
 def _fingerprint(url: str) -> int:
     normalized = normalize(url)
     return key_fingerprint(url_key(url if isinstance(normalized, Refusal) else normalized))
-
-
-def _with_body(response: Response, url: str, body: str) -> Response:
-    return replace(_as_markdown(response, url, "utf-8"), body=body.encode("utf-8", "replace"))
-
-
-def _as_markdown(response: Response, url: str, charset: str | None = None) -> Response:
-    """The response with the type of markdown: many servers send it as plain text."""
-    if charset is None:
-        declared = response.headers.get("Content-Type", "").partition(";")[2]
-        parameter = f";{declared}" if declared else ""
-    else:
-        parameter = f"; charset={charset}"
-    headers = CIMultiDictProxy(CIMultiDict({"Content-Type": f"{MARKDOWN_TYPE}{parameter}"}))
-    return replace(response, url=url, headers=headers)
-
-
-def _record(twin: Response) -> DerivedRecord:
-    declared = twin.headers["Content-Type"]
-    return DerivedRecord("conversion", twin.url, datetime.now(UTC), twin.body, declared)

@@ -1,0 +1,1 @@
+"""One URL visited: how its host is reached, how it is fetched, and its outcome."""
