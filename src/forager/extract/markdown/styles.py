@@ -52,16 +52,20 @@ def apply_styles(tokens: Tokens, styles: str) -> None:
     code, blocks = _read(styles[:_MAX_STYLES])
     if not code and not blocks:
         return
+    # most elements have one of few lists of classes
+    known: dict[str, tuple[bool, bool]] = {}
     for index, tag in enumerate(tokens.tags):
         if "class" not in tag.attributes:
             continue
-        classes = tag.attributes["class"].lower().split()
-        if tag.name in _CODE_BLOCKS:
-            size = tokens.closing[index] - index
-            if not code.isdisjoint(classes) and size < _MAX_SHARE * len(tokens.tags):
+        if (classes := tag.attributes["class"]) not in known:
+            names = classes.lower().split()
+            known[classes] = not code.isdisjoint(names), not blocks.isdisjoint(names)
+        is_code, is_block = known[classes]
+        if is_code and tag.name in _CODE_BLOCKS:
+            if tokens.closing[index] - index < _MAX_SHARE * len(tokens.tags):
                 traits = traits_of(tag.name, tag.attributes)._replace(code=True)
                 tokens.tags[index] = replace(tag, traits=traits)
-        elif tag.name == "span" and not code.isdisjoint(classes):
+        elif is_code and tag.name == "span":
             tokens.tags[index] = replace(tag, name="code")
-        elif tag.name in _INLINE and not tag.gap and not blocks.isdisjoint(classes):
+        elif is_block and tag.name in _INLINE and not tag.gap:
             tokens.tags[index] = replace(tag, gap=" ")
