@@ -26,6 +26,7 @@ from benchmarks.search_sites import (
     BLIND,
     BLIND_AGAIN,
     DEVELOPMENT,
+    FINAL,
     FRESH,
     FURTHER,
     HELD_OUT,
@@ -104,6 +105,7 @@ GROUPS: dict[str, Sequence[DocumentationSite]] = {
     "Fresh": FRESH,
     "Later": LATER,
     "Last": LAST,
+    "Final": FINAL,
     "Like the public evaluation": PUBLIC,
 }
 

@@ -162,6 +162,18 @@ LAST = (
         "doxygen", "doxygen-doc", "doc/doxygen/html", options=("--exclude", "/examples/")
     ),
 )  # fmt: skip
+# their queries were written before the first search too; their misses have not been read
+FINAL = (
+    DocumentationSite(
+        "scrapy", "python-scrapy-doc", "doc/python-scrapy-doc/html",
+        options=("--exclude", "/_modules/"),
+    ),
+    DocumentationSite("knot-resolver", "knot-resolver-doc", "doc/knot-resolver"),
+    DocumentationSite(
+        "xapian", "xapian-doc", "doc/xapian-doc", options=("--exclude", "/apidoc/")
+    ),
+    DocumentationSite("psycopg2", "python-psycopg2-doc", "doc/python-psycopg2-doc/html"),
+)  # fmt: skip
 # stands for a public evaluation over React, FastAPI, Vite and Tailwind, which no package documents:
 # short questions, several pages that answer each, and markdown instead of a generator's HTML
 PUBLIC = (

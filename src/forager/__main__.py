@@ -12,7 +12,8 @@ from forager.processes.started import StartedProcess, start_runner
 
 # commands that run a crawl in the foreground, and options with which they do not
 _CRAWLING = frozenset({"crawl", "demo", "resume"})
-_NOT_CRAWLING = frozenset({"--help", "-h", "--detach", "--dry-run", "--serve"})
+_NOT_CRAWLING = frozenset({"--help", "-h", "--detach", "--dry-run", "--serve", "--no-jobs"})
+_WORKER = "worker"
 # the process must read the same file, which it finds in an environment variable
 _CONFIG = "--config"
 
@@ -36,14 +37,16 @@ def main() -> None:
 
 def spare_runner(arguments: Sequence[str]) -> StartedProcess | None:
     """Start the process of a crawl before its command is imported: it is ready 0.3 s sooner."""
+    command = _running_command(arguments)
     try:
-        return start_runner() if _runs_crawl(arguments) else None
+        # the logs of a worker are not held back by a progress bar
+        return None if command is None else start_runner(holds_logs=command != _WORKER)
     except OSError:  # the supervisor will try again, and say what is wrong
         return None
 
 
-def _runs_crawl(arguments: Sequence[str]) -> bool:
-    """Whether a command line is probably one of a crawl in the foreground."""
+def _running_command(arguments: Sequence[str]) -> str | None:
+    """The command of a command line that probably runs crawls."""
     remaining = iter(arguments)
     command = next(remaining, "")
     while command.startswith("-"):  # a global option, each of which has a value
@@ -51,8 +54,9 @@ def _runs_crawl(arguments: Sequence[str]) -> bool:
             next(remaining, "")
         command = next(remaining, "")
     if any(word.startswith(_CONFIG) for word in arguments):
-        return False
-    return command in _CRAWLING and _NOT_CRAWLING.isdisjoint(arguments)
+        return None
+    runs = command in (*_CRAWLING, _WORKER) and _NOT_CRAWLING.isdisjoint(arguments)
+    return command if runs else None
 
 
 if __name__ == "__main__":

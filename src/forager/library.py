@@ -94,7 +94,10 @@ class AsyncForager(SourceCalls, ProductCalls):
     async def run(self, operation: str, /, **inputs: Any) -> Any:
         """Run an operation by the name of its command, such as `webhooks list`.
 
-        The inputs are those of the API; the answer is a model with the fields of its JSON.
+        The inputs are those of the API; the answer is a model with the fields of its JSON. Raises
+        InvalidInput for an unknown operation, and for inputs that are not valid.
+
+            store.run("sources schedule", source_id="flask", every="1d")
         """
         from forager.registry import find_operation  # all features, which take time to import
 
@@ -108,7 +111,8 @@ class AsyncForager(SourceCalls, ProductCalls):
     ) -> CrawlReport:
         """Ask for a crawl and return at once; a worker runs it, or `wait` does.
 
-        A source that is being crawled already answers with that crawl.
+        A source that is being crawled already answers with that crawl. Raises InvalidInput for
+        options or URLs that are not valid.
         """
         asked = await request_crawl(
             self._queue,
@@ -122,25 +126,41 @@ class AsyncForager(SourceCalls, ProductCalls):
     async def crawl(
         self, *urls: str, source: str | None = None, priority: int = 0, **how: Unpack[CrawlSettings]
     ) -> CrawlReport:
-        """Crawl, and return when it has ended; the report says how."""
+        """Crawl, and return when it has ended; the report says how.
+
+        Pages that fail do not raise an error: the ledger of the report counts each URL once.
+
+            report = store.crawl("https://docs.example.org/", max_pages=100, include=["/guide/*"])
+            print(report.ledger.pages, report.is_held_back)
+        """
         started = await self.start_crawl(*urls, source=source, priority=priority, **how)
         return await self.wait(started.job.id)
 
     async def refresh(self, source: str) -> CrawlReport:
-        """Ask for a source to be crawled again as it was last; returns at once."""
+        """Ask for a source to be crawled again as it was last; returns at once.
+
+        Pages that have not changed are not transferred again, if the site supports conditional
+        requests. Raises NotFound for an unknown source.
+        """
         asked = await sources.refresh(self._database, self._queue, source)
         return await self.report(asked.job.id)
 
     async def wait(self, job_id: UUID) -> CrawlReport:
-        """Run a crawl here unless a worker has it, until it has ended or is paused."""
+        """Run a crawl here unless a worker has it, until it has ended or is paused.
+
+        Another call, or another process, can pause it; `wait` returns its report then as well.
+        """
         return await Foreground(self._database, self._settings, job_id).run()
 
     async def report(self, job_id: UUID) -> CrawlReport:
-        """How far a crawl is."""
+        """How far a crawl is, by its last commit; raises NotFound for an unknown job."""
         return await crawl_report(self._database, self._queue, job_id)
 
     async def explain(self, url: str, job_id: UUID | None = None) -> Explanation:
-        """The outcome of a URL and why; in one crawl, or in the latest that knows it."""
+        """The outcome of a URL and why; in one crawl, or in the latest that knows it.
+
+        A URL that no crawl knows has the verdict `never seen`, and the rules that apply to it.
+        """
         return await explain(self._database, self._queue, url, job_id=job_id)
 
     # --- what was crawled --------------------------------------------------------------------
@@ -157,7 +177,14 @@ class AsyncForager(SourceCalls, ProductCalls):
         limit: int = 10,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Published pages by their best sections; `next_cursor` continues after a page of them."""
+        """Published pages by their best sections; `next_cursor` continues after a page of them.
+
+        `source` is a name with or without its version, `version` a range such as `>=3.10,<3.13`,
+        and `path` the beginning of paths.
+
+            for hit in store.search("crawl delay", source="flask", limit=3).items:
+                print(hit.url, hit.heading)
+        """
         request = SearchRequest(
             query=query,
             source=source,
@@ -173,7 +200,8 @@ class AsyncForager(SourceCalls, ProductCalls):
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
         """The markdown of a published page, or of one section by its anchor, heading or name.
 
-        A URL with an anchor, as search hits have, reads the section with that anchor.
+        A URL with an anchor, as search hits have, reads the section with that anchor. Raises
+        NotFound for a page that is not published, and for a section that it does not have.
         """
         page = await read_page(self._database, url, source_id=source)
         return as_markdown(requested_sections(page, url, section))

@@ -39,19 +39,33 @@ class ProductCalls:
     _settings: Settings
 
     async def track(self, *urls: str, **terms: Unpack[TrackSettings]) -> Tracked:
-        """Keep product pages fresh; a running `forager up` or worker visits them."""
+        """Keep product pages fresh; a running `forager up` or worker visits them.
+
+        Tracking a URL again changes only the terms that are given. The answer counts URLs that are
+        new, known and invalid.
+
+            store.track("https://shop.example.org/lamp", every=timedelta(hours=6), priority=8)
+        """
         return await Tasks(self._database, self._settings).track(urls, **terms)
 
     async def products(
         self, filters: Filters | None = None, *, cursor: str | None = None, limit: int = 20
     ) -> Page[ListedProduct]:
-        """Products, newest first, a page at a time."""
+        """Products, newest first, a page at a time.
+
+        `next_cursor` of a page is the `cursor` of the next one:
+
+            page = store.products(Filters(brand="Lumina", max_price=Decimal("50")))
+        """
         return await list_products(self._database, filters, cursor=cursor, limit=limit)
 
     async def history(
         self, product: str, *, variant: str | None = None, limit: int = 100
     ) -> list[PriceEntry]:
-        """Changes of price and availability of a product, by its ID or URL; newest first."""
+        """Changes of price and availability of a product, by its ID or URL; newest first.
+
+        The first entry is the present offer. Raises NotFound for an unknown product.
+        """
         page = await price_history(self._database, product, variant=variant, limit=limit)
         return page.items
 
@@ -68,7 +82,13 @@ class ProductCalls:
         by: PriceMeasure = PriceMeasure.PERCENT,
         limit: int = 20,
     ) -> list[PriceMove]:
-        """The largest price changes, compared with the price at a time."""
+        """The largest price changes, compared with the price at a time.
+
+        `by` orders them by their share of the price, or by their amount:
+
+            yesterday = datetime.now(UTC) - timedelta(days=1)
+            store.changes(yesterday, direction=PriceDirection.DROPS)
+        """
         return await largest_changes(
             self._database, since, filters, direction=direction, by=by, limit=limit
         )
@@ -76,11 +96,17 @@ class ProductCalls:
     async def events(
         self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
     ) -> list[EventRow]:
-        """What happened to products and domains, newest first."""
+        """What happened to products, sources and domains, newest first.
+
+        `kind` is a name such as `product.price_changed`; raises InvalidInput for an unknown one.
+        """
         return (await list_events(self._database, kind=kind, since=since, limit=limit)).items
 
     async def add_alert(self, rule: NewAlert) -> AlertRule:
-        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+        """Add an alert rule: offers that meet it from now on are `product.alert` events.
+
+        Raises AlreadyThere for a rule that exists, and InvalidInput for values that do not fit.
+        """
         return await add_alert(self._database, rule)
 
     async def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:

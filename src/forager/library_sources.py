@@ -35,7 +35,10 @@ class SourceCalls:
     async def publish(
         self, source: str, number: int | None = None, *, force: bool = False
     ) -> Generation:
-        """Publish a generation (default: the newest); one that was refused needs force."""
+        """Publish a generation (default: the newest); one that was refused needs force.
+
+        Readers see it at once. Raises NotAllowed for a generation that the quality gate held back.
+        """
         name = await self._only_version(source)
         return await publication.publish(self._database, name, number, force=force)
 
@@ -43,7 +46,10 @@ class SourceCalls:
         return (await sources.get_source(self._database, source)).id
 
     async def roll_back(self, source: str, number: int | None = None) -> Generation:
-        """Publish an older generation again (default: the one before)."""
+        """Publish an older generation again (default: the one before).
+
+        The next refresh publishes as usual. Raises NotAllowed if no older generation is kept.
+        """
         name = await self._only_version(source)
         return await publication.roll_back(self._database, name, number)
 

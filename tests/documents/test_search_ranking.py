@@ -153,6 +153,10 @@ async def test_queries_that_match_nothing_are_relaxed_and_it_is_said(look: Any) 
     assert paths(most)[0] == "/power"
     assert "cut" in most.items[0].missing
     assert "do not have all" in most.note
+    # one identifier is written as words, and the other one nowhere
+    words = await look("power_failure qqqq-zzz")
+    assert paths(words)[0] == "/power"
+    assert "qqqq-zzz" in words.items[0].missing
     assert (await look("xyzzy")).items == []
     assert (await look("power failure")).note is None
 

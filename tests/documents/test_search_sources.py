@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -214,6 +215,24 @@ async def test_sections_with_near_words_come_first() -> None:
     assert ranked[0].place.beginning == "Deletes a directory."
 
 
+async def test_words_that_say_little_count_less() -> None:
+    texts = ("Several different numbers.", "Deletes a directory.")
+    ranked = await rerank(*question_about("several different delete folder", *texts))
+    assert ranked[0].place.beginning == "Deletes a directory."
+
+
+async def test_of_two_sources_the_one_with_several_good_pages_comes_first() -> None:
+    texts = ("Deletes a directory.",) * 4
+    found, [scope], model = question_about("remove folder", *texts)
+    found[0].place = replace(found[0].place, source_id="other")
+    for each in found:
+        each.score = 0.5
+    found[0].score += 0.05
+    terms = scope.terms_by_source["s"]
+    scopes = [replace(scope, terms_by_source={"s": terms, "other": terms})]
+    assert (await rerank(found, scopes, model))[0].place.source_id == "s"
+
+
 async def test_nothing_to_rerank_is_no_error() -> None:
     model = static_model()
     assert model is not None
@@ -244,3 +263,31 @@ async def test_a_word_with_another_ending_is_nearer_than_a_synonym() -> None:
 )
 def test_pages_about_changes_are_known_by_their_address(url: str, is_about_changes: bool) -> None:
     assert tells_changes(candidate(0, "", url)) == is_about_changes
+
+
+@pytest.mark.parametrize("query", ["cherry pick", "git cherry-pick"])
+async def test_the_name_of_the_site_is_no_part_of_the_name_of_a_page(
+    corpus: Corpus, look: Look, query: str
+) -> None:
+    short = {"/shortlog": Page([("git-shortlog", "Lists."), ("--cherry-pick", "A cherry pick.")])}
+    page = {
+        "/git-cherry-pick": Page([("NAME", "Cherry-pick commits.")], title="git-cherry-pick(1)")
+    }
+    await corpus.publish("git", short | page)
+    assert (await look(query)).items[0].url.startswith("https://git/git-cherry-pick")
+
+
+async def test_options_are_for_queries_that_name_them(corpus: Corpus, look: Look) -> None:
+    await corpus.publish(
+        "db",
+        {
+            "/dump": [
+                ("dump", "A tool."),
+                ("--on-conflict-do-nothing", "Adds on conflict do nothing."),
+            ],
+            "/insert": [("ON CONFLICT clause", "On conflict, do nothing, or update.")],
+        },
+    )
+    assert (await look("on conflict do nothing")).items[0].url == "https://db/insert#part-0"
+    for query in ("--on-conflict-do-nothing", "on-conflict-do-nothing"):
+        assert headings(await look(query))[0] == "--on-conflict-do-nothing"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 from uuid import UUID
@@ -18,6 +17,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from modelled_job import Modelled
 
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -36,56 +36,6 @@ WORKERS = [new_id() for _ in range(3)]
 PICK = st.integers(0, 30)
 
 Answer = TypeVar("Answer")
-
-
-@dataclass
-class Modelled:
-    """What one job should look like."""
-
-    max_retries: int
-    source: str | None
-    status: Status = S.PENDING
-    lease: int = 0
-    worker: UUID | None = None
-    retries: int = 0
-    losses: int = 0
-    own_runner: bool = False
-    events: int = 1
-    beat: int = 0  # which heartbeat is in the row
-    stale: bool = False
-    writes: list[int] = field(default_factory=list)
-
-    def leased_under(self, lease: Lease) -> bool:
-        return self.worker is not None and lease.number == self.lease
-
-    def move(self, status: Status, *, revokes: bool = True, keeps_worker: bool = False) -> None:
-        self.status = status
-        self.lease += revokes
-        self.worker = self.worker if keeps_worker else None
-        self.events += 1
-
-    def end_failed(self, *, permanent: bool = False) -> None:
-        if self.status is S.PAUSED:
-            self.move(S.PAUSED)
-        elif self.retries < self.max_retries and not permanent:
-            self.retries += 1
-            self.move(S.PENDING)
-        else:
-            self.move(S.FAILED)
-
-    def lose_runner(self, losses: int | None = None) -> None:
-        if self.status is S.PAUSED:
-            self.move(S.PAUSED)
-            return
-        self.losses = self.losses + 1 if losses is None else losses
-        self.own_runner |= self.losses >= LOSSES_LIMIT
-        self.move(S.PENDING)
-
-    def recover(self) -> None:
-        if self.own_runner:
-            self.end_failed()
-        else:
-            self.lose_runner()
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -17,7 +17,8 @@ from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.logs import configure_logs
 from forager.settings import Settings
-from market.simulation import DAY, QUIET_HOURS, Market, check_market, open_market
+from market.judging import check_market
+from market.simulation import DAY, QUIET_HOURS, Market, open_market
 from tasks.working import Tasks
 
 

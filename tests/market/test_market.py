@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forager.tasks.alarms import list_alarms
+from market.judging import check_market
 from market.shops import Fault
-from market.simulation import DAY, SCHEDULE, check_market, open_market
+from market.simulation import DAY, SCHEDULE, open_market
 from tasks.working import Tasks
 
 # a product whose page is permanently gone, in a healthy shop

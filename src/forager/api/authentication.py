@@ -29,7 +29,7 @@ ANY = "*"
 
 
 class Origins:
-    """Rejects requests that a browser sends for another site."""
+    """Rejects requests for another host name, and those that a browser sends for another site."""
 
     def __init__(self, app: ASGIApp, *, names: Collection[str]) -> None:
         self._app = app

@@ -19,8 +19,8 @@ from forager.documents.page import CarriedPage, SectionRow
 from forager.documents.publication import complete_generation, existing_source, readable_generation
 from forager.documents.reader import named_section, no_such_section, spellings_of
 from forager.documents.section_diff import Comparison, SectionChange, are_same
-from forager.documents.store import reads
-from forager.documents.store.reads import Difference
+from forager.documents.store import differences, reads
+from forager.documents.store.differences import PageDifference
 from forager.errors import InvalidInput, NotAllowed, NotFound
 
 MAX_CHANGES = 10_000
@@ -114,14 +114,14 @@ async def diff_generations(
         )
         if against is None:
             older = await _base_or(connection, newer, old)
-            rows = await reads.select_differences(
+            rows = await differences.select_differences(
                 connection, older.id, newer.id, names, limit=limit + 1
             )
         else:
             other = await existing_source(connection, against)
             older = await readable_generation(connection, other, old)
             roots = await _matching_roots(connection, older, newer)
-            rows = await reads.select_differences_of_sources(
+            rows = await differences.select_differences_of_sources(
                 connection, older.id, newer.id, (roots.old, roots.new), names, limit=MAX_CHANGES
             )
         if names and not rows:
@@ -163,7 +163,9 @@ def _names(page: str) -> list[str]:
 async def _must_list(
     connection: Connection, generations: Sequence[Generation], page: str, names: Sequence[str]
 ) -> None:
-    if not await reads.generations_list_any(connection, [each.id for each in generations], names):
+    if not await differences.generations_list_any(
+        connection, [each.id for each in generations], names
+    ):
         places = " and ".join(f"generation {e.number} of {e.source_id}" for e in generations)
         raise NotFound(
             f"there is no page {page} in {places}",
@@ -176,8 +178,8 @@ async def _must_list(
 
 async def _matching_roots(connection: Connection, old: Generation, new: Generation) -> Roots:
     return matching_roots(
-        await reads.select_urls(connection, old.id, limit=MAX_MATCHED),
-        await reads.select_urls(connection, new.id, limit=MAX_MATCHED),
+        await differences.select_urls(connection, old.id, limit=MAX_MATCHED),
+        await differences.select_urls(connection, new.id, limit=MAX_MATCHED),
     )
 
 
@@ -209,8 +211,8 @@ def _differing(old: Sequence[str], new: Sequence[str]) -> Roots:
 
 
 async def _without_equal(
-    database: Database, rows: Sequence[Difference], roots: Roots
-) -> list[Difference]:
+    database: Database, rows: Sequence[PageDifference], roots: Roots
+) -> list[PageDifference]:
     """Without pages whose sections are the same: their hashes include titles and full links."""
     equal: set[tuple[int, int]] = set()
     pairs = [(row.old_id, row.new_id) for row in rows if row.old_id and row.new_id]
@@ -251,7 +253,7 @@ def _below(sections: Sequence[SectionRow], root: str) -> list[SectionRow]:
 # --- pages and sections --------------------------------------------------------------------------
 
 
-def _collect(diff: Diff, rows: Sequence[Difference]) -> list[tuple[int, int]]:
+def _collect(diff: Diff, rows: Sequence[PageDifference]) -> list[tuple[int, int]]:
     """Sort the differences into the lists; return the two documents of each changed page."""
     pairs: dict[str, tuple[int, int]] = {}
     removed: dict[bytes, str] = {}

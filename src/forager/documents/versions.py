@@ -1,9 +1,10 @@
-"""Versions of sources: `python@3.12` is a version of `python`."""
+"""Names and versions of sources: `python@3.12` is a version of `python`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from forager.errors import InvalidInput, NotFound
 
@@ -11,11 +12,25 @@ _NUMBERS = re.compile(r"\d+")
 _VERSION = r"v?\d+(?:\.\d+)*(?:\.[x*])?"
 _CONDITION = re.compile(rf"\s*(>=|<=|>|<|==?)?\s*({_VERSION})\s*")
 _SPAN = re.compile(rf"\s*({_VERSION})\s*(?:-|\.\.)\s*({_VERSION})\s*")
+_NAME_PARTS = re.compile(r"[^a-z0-9+]+")
+# parts of host names that name no source
+_GENERIC = frozenset(
+    ("www", "docs", "doc", "documentation", "manual", "org", "com", "net", "io", "dev", "html",
+     "en", "latest", "stable", "readthedocs", "github", "gitlab", "pages", "app", "api", "the",
+     "localhost")
+)  # fmt: skip
 
 
 def base_name(source_id: str) -> str:
     """The name that the versions of a source share."""
     return source_id.partition("@")[0]
+
+
+@lru_cache(maxsize=4096)
+def name_parts(source_id: str) -> frozenset[str]:
+    """The words that name a source: `python` of `docs.python.org@3.13`."""
+    parts = _NAME_PARTS.split(base_name(source_id).lower())
+    return frozenset(part for part in parts if len(part) > 1) - _GENERIC
 
 
 def version_of(source_id: str) -> str | None:

@@ -68,7 +68,10 @@ class SearchEngine:
         return UNAVAILABLE if time.monotonic() < self._cooldown_until else None
 
     async def search(self, index: str, body: dict[str, Any], *, limit: float) -> list[Found]:
-        """The best entries of an index for a query; raises an error that falls back."""
+        """The best entries of an index for a query.
+
+        Raises EngineUnavailable, EngineRefused or IndexMissing: PostgreSQL answers then.
+        """
         try:
             if limit <= 0:
                 raise EngineUnavailable("the search engine is too slow")

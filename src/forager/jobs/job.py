@@ -18,7 +18,14 @@ GRANTED = frozenset({"granted_pages", "granted_on", "spent_before"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job to enqueue."""
+    """A job to enqueue.
+
+    `kind` says which function runs it, and `payload` is what that function gets. Higher `priority`
+    runs first. After a failure the job is retried up to `max_retries` times. A source has at most
+    one active job: `source_id` names it. The job does not start before `delay` seconds.
+
+        NewJob(kind="report", payload={"day": "2026-01-01"}, priority=5, delay=60)
+    """
 
     kind: str
     payload: dict[str, Any] = field(default_factory=dict)

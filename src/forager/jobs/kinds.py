@@ -20,6 +20,11 @@ class Completed:
 
     `finish` runs in the transaction that completes the job, so that both happen or neither; what
     it returns, if anything, replaces the stop reason.
+
+        async def store_total(connection: Connection) -> None:
+            await connection.execute("INSERT INTO totals VALUES (%s)", (total,))
+
+        return Completed(finish=store_total)
     """
 
     stop_reason: str = "finished"
@@ -28,7 +33,12 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Release the job for some seconds, without spending a retry; `reason` is shown to users."""
+    """Release the job for some seconds, without spending a retry; `reason` is shown to users.
+
+    The handler runs again with the checkpoint that it has saved:
+
+        return Waiting(300, "the server asks for five minutes without requests")
+    """
 
     seconds: float
     reason: str
@@ -100,7 +110,10 @@ _KINDS: dict[str, JobKind] = {}
 
 
 def register(kind: JobKind) -> JobKind:
-    """Register a kind in this process, and return it."""
+    """Register a kind in this process, and return it.
+
+    The setting `job_modules` names the modules that do this, so that workers find the kind.
+    """
     _KINDS[kind.name] = kind
     return kind
 

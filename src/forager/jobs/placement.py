@@ -50,6 +50,12 @@ class Runners:
         self._started = 0
         self._shared_limit = shared_runners(settings)
 
+    def discard_spare(self) -> None:
+        """End the process that was started for the first runner if there is no job for it."""
+        if self._spare is not None:
+            self._spare.discard()
+            self._spare = None
+
     def jobs(self) -> Iterator[tuple[RunnerProcess, HostedJob]]:
         """All jobs, with their runners."""
         for runner in self.all:

@@ -237,4 +237,5 @@ def _digits_of(text: str) -> str:
 
 
 def no_such_job(job_id: object) -> NotFound:
+    """The error for an unknown job."""
     return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))

@@ -149,6 +149,7 @@ class Supervisor:
             await self._claim_if_pending()
         else:
             await self._claim()
+        self.runners.discard_spare()
 
     async def _claim_if_pending(self) -> None:
         """Claim for a worker without jobs, if any are pending: a claim costs more than the check.

@@ -22,7 +22,7 @@ from forager.documents.reader import list_documents, read_path
 from forager.errors import ForagerError
 from forager.extract.markdown.links import LinkStyle
 from forager.hints import Action, Option, as_command, render
-from forager.mcp import tools, views
+from forager.mcp import product_tools, tools, views
 from forager.mcp.call import Call, Context, Host
 from forager.mcp.text import MAX_TOKENS, clean, fenced_lines, numbered_lines, window
 from forager.settings.values import LARGEST_INT
@@ -82,6 +82,7 @@ class Tool:
         )
 
     async def call(self, call: Call, given: dict[str, Any]) -> str:
+        """Call the tool with checked arguments; raises InvalidInput."""
         known = _schema_of(self)["properties"]
         if unknown := sorted(set(given) - set(known)):
             raise MCPError(
@@ -126,8 +127,8 @@ TOOLS = (
     Tool(tools.explain_url, "Explain a URL"),
     Tool(tools.crawl_site, "Crawl a site", writes=True),
     Tool(tools.job_status, "Show a crawl's progress"),
-    Tool(tools.search_products, "Search products"),
-    Tool(tools.product_history, "Show a price history"),
+    Tool(product_tools.search_products, "Search products"),
+    Tool(product_tools.product_history, "Show a price history"),
 )
 
 
@@ -263,6 +264,7 @@ class ForagerServer:
 
 
 def create_server(host: Host) -> Server[Any]:
+    """The MCP server for a host."""
     return ForagerServer(host).build()
 
 

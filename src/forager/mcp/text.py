@@ -110,3 +110,8 @@ def window(lines: Sequence[str], from_line: int, max_tokens: int) -> LineWindow:
         raise InvalidInput(f"there are {len(lines)} lines", hint=f"from_line was {from_line}.")
     shown = fitting(lines[from_line - 1 :], max_tokens)
     return LineWindow(shown, from_line, len(lines))
+
+
+def more_of(cursor: str | None) -> list[str]:
+    """How to get the next part of a list, if there is one."""
+    return [f'More: the same call with cursor="{cursor}"'] if cursor else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
 
@@ -36,14 +35,11 @@ from forager.mcp.text import (
     SEARCH_TOKENS,
     fenced_lines,
     fitting,
+    more_of,
     numbered_lines,
     one_line,
     window,
 )
-from forager.operations.models import Currency
-from forager.products import search as product_search
-from forager.products.filters import Filters
-from forager.products.price_history import price_history
 from forager.settings.values import LARGEST_INT, PlainText
 
 # of a call that waits for a crawl: below the time-out of common clients
@@ -198,7 +194,7 @@ async def list_sources(
         page = await sources.list_sources(database, user_id=owner, cursor=cursor, limit=limit)
     about = await summaries_of(database, page.items)
     listed = [views.source_line(source, about.get(source.id, "")) for source in page.items]
-    lines = [*fenced_lines(listed), *_more(page.next_cursor)]
+    lines = [*fenced_lines(listed), *more_of(page.next_cursor)]
     if not lines and name is not None:
         return "No source has such a name. list_sources() lists all; crawl_site adds one."
     return "\n".join(lines) or "There are no sources yet; crawl_site adds one."
@@ -316,53 +312,7 @@ async def _follow(call: Call, job_id: UUID, seconds: int) -> CrawlReport:
         await asyncio.sleep(POLL_SECONDS)
 
 
-# --- products ----------------------------------------------------------------------------------
-
-
-async def search_products(
-    call: Call,
-    query: Annotated[Words, Field(description="Words, a SKU or a GTIN.")],
-    domain: Annotated[Name | None, Field(description="Only of this shop.")] = None,
-    min_price: Annotated[Decimal | None, Field(ge=0)] = None,
-    max_price: Annotated[Decimal | None, Field(ge=0)] = None,
-    currency: Currency | None = None,
-    limit: Limit = 10,
-    cursor: Cursor = None,
-) -> str:
-    """Search tracked products; returns prices, availability and URLs."""
-    filters = Filters(domain=domain, min_price=min_price, max_price=max_price, currency=currency)
-    page = await product_search.search_products(
-        call.services.database,
-        query,
-        filters,
-        cursor=cursor,
-        limit=limit,
-        engine=call.services.engine,
-    )
-    lines = fenced_lines([*map(views.product_line, page.items), *filter(None, [page.note])])
-    return "\n".join([*lines, *_more(page.next_cursor)]) or "No products found."
-
-
-async def product_history(
-    call: Call,
-    product: Annotated[Url, Field(description="The product's id or URL.")],
-    since: AwareDatetime | None = None,
-    limit: Limit = 30,
-    cursor: Cursor = None,
-) -> str:
-    """Show how price and availability of a tracked product changed, newest first."""
-    page = await price_history(
-        call.services.database, product, since=since, cursor=cursor, limit=limit
-    )
-    lines = [*fenced_lines(map(views.price_line, page.items)), *_more(page.next_cursor)]
-    return "\n".join(lines) or "No price was recorded."
-
-
 # --- shared ------------------------------------------------------------------------------------
-
-
-def _more(cursor: str | None) -> list[str]:
-    return [f'More: the same call with cursor="{cursor}"'] if cursor else []
 
 
 def _labeled(source: str | None, version: str | None) -> str | None:

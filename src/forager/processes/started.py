@@ -86,13 +86,14 @@ class StartedProcess:
                 self.process.wait()
 
 
-def start_runner() -> StartedProcess:
-    """A process for one crawl; importing its modules takes half a second.
+def start_runner(*, holds_logs: bool = True) -> StartedProcess:
+    """A process for crawls; importing its modules takes half a second.
 
-    On a terminal it gets a pipe, because a progress bar will be there when it logs something.
+    On a terminal it gets a pipe if it `holds_logs`, because a progress bar will be there when it
+    logs something.
     """
     mark = f"spare {os.getpid()}-{os.urandom(8).hex()}"
-    log_pipe = os.pipe() if os.isatty(2) else None
+    log_pipe = os.pipe() if holds_logs and os.isatty(2) else None
     preload = ["forager.crawl.job"]
     return StartedProcess("forager.jobs", mark=mark, preload=preload, log_pipe=log_pipe)
 

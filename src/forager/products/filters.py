@@ -48,7 +48,12 @@ class PriceMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions on products; those that are None or empty do not apply."""
+    """Conditions on products; those that are None or empty do not apply.
+
+    A product must meet all of them. Without `currency`, prices are compared as numbers:
+
+        Filters(brand="Lumina", max_price=Decimal("50"), currency="EUR", availability=("in_stock",))
+    """
 
     min_price: Decimal | None = None
     max_price: Decimal | None = None

@@ -32,6 +32,11 @@ class Service:
     the first step (0: none; by default the interval). `resources` opens what the steps share;
     the supervisor opens it again after an unexpected error. `stuck_after` bounds the seconds of a
     step before it is reported as stuck; it is not canceled, because that could hide the cause.
+
+    A step that raises an error is repeated with increasing pauses, and `forager workers services`
+    shows the error.
+
+        Service(name="old reports", every=3600.0, step=partial(delete_reports, database), chunk=500)
     """
 
     name: str

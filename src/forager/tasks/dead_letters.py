@@ -41,7 +41,7 @@ class LetterFilter:
     async def parameters(
         self, connection: Connection, *, destroys: bool = False
     ) -> store.Conditions:
-        """The filter as parameters of a statement; `destroys`: a domain means only its own row."""
+        """The filter for a statement; `destroys`: without a domain that covers the given one."""
         select = domains_below if destroys else domains_of
         domain_ids = None if self.domain is None else await select(connection, self.domain)
         return {"ids": self.ids, "cause": self.cause, "domain_ids": domain_ids}

@@ -20,8 +20,8 @@ from forager.crawl.declared import (
     plan_sources,
 )
 from forager.documents.export import PageFormat, export_parts, open_export
-from forager.documents.operations import Number
-from forager.documents.reading_operations import Links
+from forager.documents.operations.reading import Links
+from forager.documents.operations.sources import Number
 from forager.extract.markdown.links import LinkStyle
 from forager.operations.models import RequestModel, ResponseModel, example
 from forager.products.models import CheckReport

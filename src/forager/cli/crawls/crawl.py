@@ -358,7 +358,7 @@ def demo(
 def _show_search(context: typer.Context) -> None:
     """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
-    from forager.documents.reading_operations import SearchFilters
+    from forager.documents.operations.reading import SearchFilters
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
     wanted = SearchFilters(source=SOURCE)

@@ -17,7 +17,7 @@ from forager.crawl.explain import explanation
 from forager.crawl.explain.explanation import Explanation
 from forager.crawl.explain.probe import Probe, probe
 from forager.crawl.operations.explain import Explanation as ExplanationView
-from forager.documents.operations import STATE_STYLES
+from forager.documents.operations.sources import STATE_STYLES
 from forager.documents.visibility import PageVisibility
 from forager.hints import as_command
 

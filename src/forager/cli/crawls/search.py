@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from forager.cli.options import Cursor, option
 from forager.cli.output import clean, console, counted, note, note_more, short_time, write
 from forager.cli.running import CommandServices, answers
-from forager.documents import reading_operations as operations
+from forager.documents.operations import reading as operations
 from forager.documents.search.hit import MAX_HITS, UNEMBEDDED
 from forager.errors import InvalidInput
 from forager.extract.markdown.links import LinkStyle

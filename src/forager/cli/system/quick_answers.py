@@ -133,7 +133,7 @@ def _options(arguments: list[str]) -> dict[str, Any] | None:
     """The options of a search, as its command reads them; None for what only a command answers."""
     from forager.cli.crawls.search import WORDS
     from forager.cli.main import COMMANDS, LazyCommands
-    from forager.documents.reading_operations import SearchFilters
+    from forager.documents.operations.reading import SearchFilters
 
     if "--help" in arguments:  # it would be printed here
         return None

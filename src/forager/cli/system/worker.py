@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from forager.db.database import Database
     from forager.jobs.job import Job
+    from forager.processes.started import StartedProcess
     from forager.services.service import Service
     from forager.settings import Settings
     from forager.tasks.task import RecoveredTask
@@ -95,13 +96,23 @@ def worker(
         from forager.render.finding import browser_path
 
         browser_path(settings)
-    asyncio.run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
+    spare = flags_of(context).spare_runner
+    asyncio.run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks, spare=spare))
 
 
 async def run_worker(
-    settings: Settings, *, name: str, jobs: bool = True, tasks: bool = True, api: bool = False
+    settings: Settings,
+    *,
+    name: str,
+    jobs: bool = True,
+    tasks: bool = True,
+    api: bool = False,
+    spare: StartedProcess | None = None,
 ) -> None:
-    """Work until stopped, with the `api` in another process beside the work."""
+    """Work until stopped, with the `api` in another process beside the work.
+
+    `spare`: a runner for the first jobs.
+    """
     from forager.db.database import open_database
     from forager.logs import get_logger
 
@@ -109,7 +120,7 @@ async def run_worker(
     async with open_database(
         settings, name=f"forager {name}", max_size=12, linger=False
     ) as database:
-        parts = _parts(database, settings, jobs=jobs, tasks=tasks, api=api)
+        parts = _parts(database, settings, jobs=jobs, tasks=tasks, api=api, spare=spare)
 
         def stop() -> None:
             log.info("stopping: work is committed and given back; Ctrl-C again stops at once")
@@ -148,7 +159,13 @@ async def _background_services(
 
 
 def _parts(
-    database: Database, settings: Settings, *, jobs: bool, tasks: bool, api: bool
+    database: Database,
+    settings: Settings,
+    *,
+    jobs: bool,
+    tasks: bool,
+    api: bool,
+    spare: StartedProcess | None,
 ) -> list[WorkerPart]:
     from forager.jobs.supervisor import Supervisor
     from forager.render.finding import find_browser
@@ -158,7 +175,7 @@ def _parts(
     parts: list[WorkerPart] = []
     if jobs:
         renders = find_browser(settings).path is not None
-        parts.append(Supervisor(database, settings, renders=renders))
+        parts.append(Supervisor(database, settings, renders=renders, spare=spare))
     if tasks:
         by_celery = settings.dispatch is Dispatch.CELERY
         program = "forager.dispatch" if by_celery else "forager.tasks"

@@ -12,7 +12,8 @@ from forager.crawl.frontier.entry import FrontierEntry, PageLinks, Via
 from forager.crawl.frontier.scope import CrawlScope, ScopeReason
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.settlement import Settlement
+from forager.crawl.visit.outcomes import excluded
 from forager.extract.keys import key_fingerprint
 from forager.extract.traps import TrapRule, find_trap, path_shape, query_shape
 
@@ -70,6 +71,7 @@ class Discovery:
         return sum(each.nbytes for each in sets) / 2**20
 
     def knows(self, key: bytes) -> bool:
+        """Whether the crawl has met a URL; a false positive is improbable."""
         return key_fingerprint(key) in self._seen
 
     def remember_keys(self, keys: Iterable[bytes]) -> None:
@@ -120,9 +122,7 @@ class Discovery:
             return
         if reason in LIFTABLE:
             self._liftable[reason].add(key_fingerprint(item.key))
-        into.excluded.append(
-            Settlement(entry=item, outcome=Outcome.EXCLUDED, reason=reason, detail=message)
-        )
+        into.excluded.append(excluded(item, reason, message))
         self._ledger.exclude(reason)
 
     def _revive(self, item: FrontierEntry, into: Discovered) -> None:

@@ -14,8 +14,8 @@ from forager.crawl.operations.jobs import find_job
 from forager.crawl.settlement import PastOutcome
 from forager.documents import visibility
 from forager.documents.generation import State
-from forager.documents.operations import CarriedPage
-from forager.documents.reading_operations import reading
+from forager.documents.operations.models import CarriedPage
+from forager.documents.operations.reading import reading
 from forager.hints import Render, render
 from forager.jobs.queue import Queue
 from forager.operations.models import PlainText, ResponseModel, Time, Url

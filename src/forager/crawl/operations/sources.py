@@ -11,7 +11,8 @@ from forager.crawl.admission import lack_for_refresh, move_job, replace_headers,
 from forager.crawl.operations.job_models import ShownStatus
 from forager.crawl.options import MAX_HEADERS
 from forager.crawl.visit.logins import LOGGED_OUT
-from forager.documents.operations import Source, SourceId, find_source, how_to_publish, sources
+from forager.documents.operations.models import Source
+from forager.documents.operations.sources import SourceId, find_source, how_to_publish, sources
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Enqueued, Queue

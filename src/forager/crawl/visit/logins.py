@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from forager.crawl.frontier.entry import FrontierEntry, Via
 from forager.crawl.options import CrawlOptions
-from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
+from forager.crawl.settlement import Postponed, Visit
+from forager.crawl.visit.outcomes import excluded
 from forager.documents.page import PreviousPage
 from forager.fetch.response import Response, is_public_header
 
@@ -41,6 +42,7 @@ class LoginWatch:
 
     @classmethod
     def of(cls, options: CrawlOptions) -> LoginWatch:
+        """The watch of a crawl; it is on for crawls with secret headers."""
         has_secret = any(not is_public_header(name) for name in options.headers)
         return cls(is_on=has_secret and options.files is None)
 
@@ -53,6 +55,7 @@ class LoginWatch:
         )
 
     def is_login_form(self, entry: FrontierEntry, *, asks_password: bool) -> bool:
+        """Whether a page that should not be one asks for a password."""
         return self.is_on and asks_password and not _LOGIN_URL.search(entry.url)
 
     def read_page(self, entry: FrontierEntry) -> None:
@@ -75,10 +78,6 @@ class LoginWatch:
         elif is_second_look:
             del self._suspects[entry.key]
             self._excluded += 1
-            return Settlement(
-                entry=entry,
-                outcome=Outcome.EXCLUDED,
-                reason="login",
-                detail="it shows a login form, although the crawl is logged in",
-            )
+            message = "it shows a login form, although the crawl is logged in"
+            return excluded(entry, "login", message)
         return Postponed(entry, SECOND_LOOK, "it shows a login form")

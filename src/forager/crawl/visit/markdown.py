@@ -10,30 +10,34 @@ they are few beside those of the crawl.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from urllib.parse import urlsplit
 
-from multidict import CIMultiDict, CIMultiDictProxy
-
-from forager.archive.warc_record import DerivedRecord, pack
+from forager.archive.warc_record import pack
 from forager.crawl.extraction.pool import Extracted, PageExtractor
 from forager.crawl.frontier.entry import FrontierEntry
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.settlement import Settlement
 from forager.crawl.store import visited as visited_rows
+from forager.crawl.visit.markdown_responses import (
+    MarkdownListing,
+    MarkdownWay,
+    markdown_of,
+    read_listing,
+    record_of,
+    with_body,
+)
+from forager.crawl.visit.outcomes import markdown_twin
 from forager.documents.page import IndexedDocument
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.keys import key_fingerprint, url_key
-from forager.extract.kinds import MARKDOWN_TYPE, ContentKind, kind_of, media_type
-from forager.extract.markdown.listing import listed_twins, name_of, pages_in, stem_of
+from forager.extract.kinds import ContentKind
+from forager.extract.markdown.listing import name_of, stem_of
 from forager.extract.markdown.twin import (
     TwinShape,
     difference,
@@ -70,16 +74,6 @@ MAX_LISTING = 8 * 1024 * 1024
 MAX_LISTINGS = 32 * 1024 * 1024
 
 
-class MarkdownWay(StrEnum):
-    """How a site offers its pages as markdown, in the order in which it is tried."""
-
-    ACCEPT = "accept"  # the same address, for clients that accept markdown
-    LINK = "link"  # a link element or Link header of the page
-    ADDRESS = "address"  # a similar address, such as `page.md`
-    LLMS = "llms.txt"  # a file that lists the markdown of all pages
-    LLMS_FULL = "llms-full.txt"  # a file with all pages
-
-
 _NAMES = {
     MarkdownWay.LINK: "a link of the page",
     MarkdownWay.ACCEPT: "the Accept header",
@@ -98,15 +92,6 @@ class MarkdownPage:
     frame: bytes | None
     size: int
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class MarkdownListing:
-    """What a file says of the pages of a site, by the stems and names of their addresses."""
-
-    file: Response  # without its body
-    # addresses, and the markdown if the file contains it
-    pages: Mapping[str, tuple[str, str]]
 
 
 class MarkdownFirst:
@@ -169,7 +154,7 @@ class MarkdownFirst:
 
         Markdown is kept until `read` is called for the page.
         """
-        twin = _markdown_of(response, response.url, by_type=True)
+        twin = markdown_of(response, response.url, by_type=True)
         if twin is not None:
             self._offered[response.url] = twin
             return True
@@ -191,13 +176,7 @@ class MarkdownFirst:
             page = await self._page_before(self._writer, usual)
             if page is None:
                 return None
-        return Settlement(
-            entry=entry,
-            outcome=Outcome.DUPLICATE,
-            reason="markdown",
-            detail=f"is the markdown of {page or 'another page'}",
-            duplicate_of=page,
-        )
+        return markdown_twin(entry, page)
 
     async def _page_before(self, writer: GenerationWriter, urls: list[str]) -> str | None:
         """One of these pages that was read as markdown before this process: it may not be again.
@@ -313,7 +292,7 @@ class MarkdownFirst:
             stem = stem_of(response.url)
             found = listing and (listing.pages.get(stem) or listing.pages.get(name_of(stem)))
             if listing and found and way is MarkdownWay.LLMS_FULL:
-                yield _with_body(listing.file, *found)
+                yield with_body(listing.file, *found)
             addresses = [found[0]] if found and way is MarkdownWay.LLMS else []
         elif way is MarkdownWay.LINK:
             addresses = [page.markdown] if page.markdown else []
@@ -348,7 +327,7 @@ class MarkdownFirst:
             raise
         except WorkFailed:
             return None
-        return _markdown_of(response, url, by_type=by_type)
+        return markdown_of(response, url, by_type=by_type)
 
     async def _check_hop(self, start: str, url: str) -> None:
         if host_of(url) != host_of(start):
@@ -378,7 +357,7 @@ class MarkdownFirst:
             self._pages.add(_fingerprint(response.url))
         return MarkdownPage(
             document,
-            page.frame and page.frame + pack(_record(twin)),
+            page.frame and page.frame + pack(record_of(twin)),
             0 if way is MarkdownWay.LLMS_FULL else len(twin.body),
             f"read as markdown from {twin.url} ({_NAMES[way]})",
         )
@@ -402,51 +381,9 @@ class MarkdownFirst:
         if response is None or len(response.body) > min(MAX_LISTING, self._room):
             return None
         self._room -= len(response.body)
-        return await asyncio.to_thread(_read_listing, response, url, way)
-
-
-def _read_listing(file: Response, url: str, way: MarkdownWay) -> MarkdownListing:
-    from forager.extract.decode import decode  # few sites have a listing
-
-    text = decode(file.body, file.headers.get("Content-Type")).text
-    parts = listed_twins(text, url) if way is MarkdownWay.LLMS else pages_in(text)
-    stems = {stem_of(page): (page, body) for page, body in parts}
-    names = Counter(map(name_of, stems))
-    # a name leads to a page where it is the only one; what it leads to is compared anyway
-    by_name = {name_of(stem): page for stem, page in stems.items() if names[name_of(stem)] == 1}
-    return MarkdownListing(replace(file, body=b""), by_name | stems)
+        return await asyncio.to_thread(read_listing, response, url, way)
 
 
 def _fingerprint(url: str) -> int:
     normalized = normalize(url)
     return key_fingerprint(url_key(url if isinstance(normalized, Refusal) else normalized))
-
-
-def _with_body(response: Response, url: str, body: str) -> Response:
-    return replace(_as_markdown(response, url, "utf-8"), body=body.encode("utf-8", "replace"))
-
-
-def _markdown_of(response: Response, url: str, *, by_type: bool) -> Response | None:
-    declared = response.headers.get("Content-Type")
-    if by_type and media_type(declared) not in (MARKDOWN_TYPE, "text/x-markdown"):
-        return None
-    kind = kind_of(response.body, declared, response.url)
-    if response.status != 200 or kind not in (ContentKind.MARKDOWN, ContentKind.PLAIN):
-        return None
-    return _as_markdown(response, url)
-
-
-def _as_markdown(response: Response, url: str, charset: str | None = None) -> Response:
-    """The response with the type of markdown: many servers send it as plain text."""
-    if charset is None:
-        declared = response.headers.get("Content-Type", "").partition(";")[2]
-        parameter = f";{declared}" if declared else ""
-    else:
-        parameter = f"; charset={charset}"
-    headers = CIMultiDictProxy(CIMultiDict({"Content-Type": f"{MARKDOWN_TYPE}{parameter}"}))
-    return replace(response, url=url, headers=headers)
-
-
-def _record(twin: Response) -> DerivedRecord:
-    declared = twin.headers["Content-Type"]
-    return DerivedRecord("conversion", twin.url, datetime.now(UTC), twin.body, declared)

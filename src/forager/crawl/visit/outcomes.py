@@ -250,6 +250,17 @@ def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
     )
 
 
+def markdown_twin(entry: FrontierEntry, page: str | None) -> Settlement:
+    """The URL is the markdown of a page, which is read with that page."""
+    return Settlement(
+        entry=entry,
+        outcome=Outcome.DUPLICATE,
+        reason="markdown",
+        detail=f"is the markdown of {page or 'another page'}",
+        duplicate_of=page,
+    )
+
+
 def with_canonical(settled: Settlement, canonical: NormalizedUrl) -> Settlement:
     """A duplicate of its canonical URL, which is followed."""
     entry = settled.entry

@@ -167,6 +167,9 @@ _SETTINGS = {
     "autovacuum_analyze_scale_factor": "0.05",
     "autovacuum_vacuum_insert_scale_factor": "0.1",
     "gin_pending_list_limit": "'16MB'",
+    # most blocks are in the cache of the kernel: handing one to another process takes longer than
+    # reading it
+    "io_method": "sync",
     "timezone": "'UTC'",
     "log_timezone": "'UTC'",
     "lc_messages": "'C'",

@@ -2,7 +2,7 @@
 
 An answer says "build" where the question says "make". Each word of the question is compared with
 the nearest word of a section by the model and by a list of synonyms; rare words count more than
-common ones.
+common ones. Of several sources, those with several good pages come first.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from forager.documents.search.embedding import StaticModel
 from forager.documents.search.scopes import RankedGenerations
 from forager.documents.search.score import Candidate, WeightedTerms, name_pages, stem, tells_changes
 from forager.documents.search.snippets import plain_text
-from forager.documents.search.synonyms import synonyms
+from forager.documents.search.synonyms import is_vague, synonyms
 
 # sections that are compared, and of how many pages
 MAX_SECTIONS = 60
@@ -30,6 +30,11 @@ _SAME = 0.95
 # what a word in the text counts, and what one in the heading counts more
 _IN_TEXT = 0.8
 _IN_HEADING = 0.3
+# the factor of the weight of words that say little about a subject
+_VAGUE = 0.5
+# pages of a source whose mean score supports each of them, and the weight of the mean
+_SUPPORTING = 3
+_SUPPORT = 0.3
 # the words of identifiers too: "set", "visible" of set_visible
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+|\d+")
 
@@ -61,10 +66,39 @@ async def rerank(
     if not chosen:
         return list(found)
     name_pages(chosen)
-    terms = {source: terms for scope in scopes for source, terms in scope.terms_by_source.items()}
+    terms = {
+        source: _without_vague(terms)
+        for scope in scopes
+        for source, terms in scope.terms_by_source.items()
+    }
     fits = {source: fit for scope in scopes for source, fit in scope.fits.items()}
     await asyncio.to_thread(_add_signals, chosen, terms, fits, model)
-    return sorted(found, key=lambda each: -each.score)
+    ranked = sorted(found, key=lambda each: -each.score)
+    if len(terms) > 1:
+        _support_sources(ranked)
+        ranked.sort(key=lambda each: -each.score)
+    return ranked
+
+
+def _without_vague(terms: WeightedTerms) -> WeightedTerms:
+    """The terms with less weight for words that say little, such as "several" or "different"."""
+    weights = [
+        weight * (_VAGUE if is_vague(text.lower()) else 1.0)
+        for text, weight in zip(terms.texts, terms.rarity, strict=True)
+    ]
+    return replace(terms, rarity=weights)
+
+
+def _support_sources(ranked: Sequence[Candidate]) -> None:
+    """Raise the scores of sources with several good pages; one page may match by chance."""
+    best: dict[str, dict[int, float]] = {}
+    for each in ranked:
+        pages = best.setdefault(each.place.source_id, {})
+        if len(pages) < _SUPPORTING:
+            pages.setdefault(each.document_id, each.score)
+    for each in ranked:
+        pages = best[each.place.source_id]
+        each.score += _SUPPORT * sum(pages.values()) / _SUPPORTING
 
 
 def _best(found: Sequence[Candidate]) -> list[Candidate]:

@@ -7,7 +7,6 @@ source, the name is no word to look for; for others, it is one that they lack.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,41 +17,13 @@ from forager.documents.search import store
 from forager.documents.search.score import WeightedTerms, rarity
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import MatchMode, Query, TermKind, TsQuery, build, distance
-from forager.documents.versions import base_name, version_key, version_of
+from forager.documents.versions import base_name, name_parts, version_key, version_of
 from forager.extract.languages import primary_language
 
 _LANGUAGES = {config: language for language, config in CONFIGURATIONS.items()}
-_NAME_PARTS = re.compile(r"[^a-z0-9+]+")
-# parts of host names that name no source
-_GENERIC = frozenset(
-    [
-        "www",
-        "docs",
-        "doc",
-        "documentation",
-        "manual",
-        "org",
-        "com",
-        "net",
-        "io",
-        "dev",
-        "html",
-        "en",
-        "latest",
-        "stable",
-        "readthedocs",
-        "github",
-        "gitlab",
-        "pages",
-        "app",
-        "api",
-        "the",
-        "localhost",
-    ]
-)
 _MIN_MISSPELLED = 5
 # the factor of the score for a source that has none of the words that tell sources apart
-FIT = 0.35
+FIT = 0.65
 # the factor for sources that the query does not name, if it names others
 NOT_NAMED = 0.5
 # the factor for versions that the query does not ask for
@@ -254,8 +225,7 @@ def _names_of(sources: Sequence[str]) -> dict[str, set[str]]:
     found = {}
     for source in sources:
         base = base_name(source).lower()
-        parts = {part for part in _NAME_PARTS.split(base) if len(part) > 1} - _GENERIC
-        found[source] = parts | {base}
+        found[source] = name_parts(source) | {base}
     shared = Counter(
         part for source in {base_name(s): s for s in sources}.values() for part in found[source]
     )

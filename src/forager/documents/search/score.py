@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 
 from forager.documents.names import path_words
 from forager.documents.search.tsquery import EMPTY, TsQuery
+from forager.documents.versions import name_parts
 from forager.extract.languages import primary_language
 
 _WORDS = re.compile(r"\w+")
@@ -35,6 +36,7 @@ _INDEX = re.compile(
     r"|(?:table of|all) (?:contents|\w+)|list of (?:all )?\w+",
     re.IGNORECASE,
 )
+_OPTION = re.compile(r"--?\w[\w-]*")
 _GLOSSARY = re.compile(r"\bgloss(?:ary|aire|ar|ario)\b|用語|용어", re.IGNORECASE)
 _ENDINGS = ("ings", "ying", "ing", "ies", "ied", "es", "ed", "s", "e", "y")
 # the last letter of "run" in "running"; not of "add" in "adding", and "settings" are not "set"
@@ -67,7 +69,9 @@ class Weights:
     # factors
     listing: float = 0.5
     changes: float = 0.3
-    glossary: float = 0.15
+    glossary: float = 0.35
+    # an option of a command that the query does not name
+    option: float = 0.5
     length: float = 0.2
     language: float = 0.05
 
@@ -214,7 +218,8 @@ def _score(candidate: Candidate, terms: WeightedTerms, weights: Weights) -> floa
     long = 1 / (1 + weights.length * math.log1p(max(0, candidate.length / _ORDINARY - 1)))
     long = heading + (1 - heading) * long
     defines = terms.share(candidate.defines)
-    title = _overlap(page, terms) * (1 + _precision(page, terms)) / 2
+    site = name_parts(place.source_id)
+    title = _overlap(page, terms) * (1 + _precision(page, terms, site)) / 2
     parts = {
         "text": weights.text * terms.share(candidate.ranks) * long,
         "near": weights.near * candidate.near / (candidate.near + 0.1),
@@ -228,15 +233,15 @@ def _score(candidate: Candidate, terms: WeightedTerms, weights: Weights) -> floa
         "definition": weights.definition * defines**2,
         "inlinks": weights.inlinks * math.log2(1 + place.inlinks) / 10,
     }
-    if _letters(terms.typed) in (_letters(page), _letters(path_words(place.url))):
+    if _letters(terms.typed) in _spellings((page, path_words(place.url)), site):
         parts["own_page"] = weights.own_page
     if candidate.position == 0:
         parts["lead"] = weights.lead * heading
         parts["exact_title"] = weights.exact_title * _exactness(candidate, terms) ** 2
-    return sum(parts.values()) * _factor(candidate, weights)
+    return sum(parts.values()) * _factor(candidate, terms, weights)
 
 
-def _factor(candidate: Candidate, weights: Weights) -> float:
+def _factor(candidate: Candidate, terms: WeightedTerms, weights: Weights) -> float:
     """Less than 1 for sections that mention what others explain."""
     page = candidate.page_name
     factor = 1 - weights.listing * (candidate.is_listing or bool(_INDEX.fullmatch(page)))
@@ -244,6 +249,10 @@ def _factor(candidate: Candidate, weights: Weights) -> float:
         factor *= 1 - weights.changes
     if _GLOSSARY.search(page):
         factor *= 1 - weights.glossary
+    if (option := _OPTION.match(candidate.place.heading)) and not any(
+        _letters(text) == _letters(option[0]) for text in terms.texts
+    ):
+        factor *= 1 - weights.option
     if candidate.is_preferred:
         factor *= 1 + weights.language
     return factor
@@ -252,7 +261,12 @@ def _factor(candidate: Candidate, weights: Weights) -> float:
 def tells_changes(candidate: Candidate) -> bool:
     """Whether a section or its page tells what changed in a version."""
     names = (candidate.place.heading, candidate.page_name, path_words(candidate.place.url))
-    return any(_CHANGES.search(name) for name in names)
+    return any(map(_names_changes, names))
+
+
+@lru_cache(maxsize=8192)
+def _names_changes(text: str) -> bool:
+    return _CHANGES.search(text) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -271,10 +285,16 @@ def stem(word: str) -> str:
     return word
 
 
-def _precision(text: str, terms: WeightedTerms) -> float:
-    """The share of a short text that the query covers, from 0 to 1."""
-    words = [word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit()]
+@lru_cache(maxsize=8192)
+def _own_words(text: str) -> tuple[str, ...]:
+    """The words of a heading or title without numbers and arguments, as `_stems`."""
+    return tuple(word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit())
+
+
+def _precision(text: str, terms: WeightedTerms, site: Collection[str] = ()) -> float:
+    """The share of a short text that the query covers, from 0 to 1; the site's name is no part."""
     wanted = _stems(" ".join([terms.typed, *terms.parts]))
+    words = [word for word in _own_words(text) if word in wanted or word not in site]
     return sum(word in wanted for word in words) / len(words) if words else 0.0
 
 
@@ -299,7 +319,17 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
+def _spellings(names: Iterable[str], site: Collection[str]) -> set[str]:
+    """Names without signs, as they are and without the name of the site: `git-add` is "add"."""
+    found = set()
+    for name in names:
+        words = _WORDS.findall(_ARGUMENTS.sub("", name.lower()))
+        found |= {_letters(name), "".join(word for word in words if word not in site)}
+    return found - {""}
+
+
 def _exactness(candidate: Candidate, terms: WeightedTerms) -> float:
     """Whether the query is the name of the page, by its title or its file."""
     names = (candidate.page_name, path_words(candidate.place.url))
-    return max(_precision(name, terms) * _overlap(name, terms) for name in names)
+    site = name_parts(candidate.place.source_id)
+    return max(_precision(name, terms, site) * _overlap(name, terms) for name in names)

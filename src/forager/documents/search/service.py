@@ -210,7 +210,11 @@ class Finder:
         if found.candidates:
             return replace(found, note=BY_STEM)
         if corrected is None or corrected.suggestion is None:
-            return await self._rank(query, share=SOME)
+            found = await self._rank(query, share=SOME)
+            # of two identifiers, one may be written as words, and the other one nowhere
+            return (
+                found if found.candidates else await self._rank(query, MatchMode.WORDS, share=SOME)
+            )
         # one misspelled word could be corrected, another one not
         found = await self._rank(parse_query(corrected.suggestion), share=SOME)
         return replace(found, note=corrected.note, suggestion=corrected.suggestion)

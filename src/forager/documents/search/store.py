@@ -9,7 +9,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples, Values
+from forager.db.rows import Made, Rows, Tuples, Values, encode_array
 from forager.documents.names import LISTING
 from forager.documents.search.score import Candidate, SectionPlace
 from forager.documents.store.words import kind_lexeme
@@ -151,30 +151,28 @@ _LISTED_BELOW: LiteralString = """
 
 _IN_HEADINGS: LiteralString = "s.head_tsv @@ %(match)s::tsquery"
 _IN_TEXTS: LiteralString = "s.tsv @@ %(match)s::tsquery AND NOT s.head_tsv @@ %(match)s::tsquery"
-# An empty vector is added so that a large one is read from its file once, not for every term.
+# Nothing is changed by setting no weights: a large vector is read from its file once, not for every
+# term. Each term has its own expression: a subquery over all of them takes several times as long.
 _CANDIDATES: LiteralString = """
-    WITH query AS MATERIALIZED (
-        SELECT array_agg(term::tsquery ORDER BY place) AS terms
-          FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS t (term, place)
-    ), found AS MATERIALIZED (
-        SELECT s.document_id, s.position, s.head_tsv, s.tsv || ''::tsvector AS tsv
+    WITH found AS MATERIALIZED (
+        SELECT s.document_id, s.position, s.head_tsv,
+               setweight(s.tsv, 'A', '{{}}'::text[]) AS tsv
           FROM section_search s
          WHERE {matches} AND {listed}
          LIMIT %(cap)s
     )
     SELECT f.document_id, f.position,
-           ARRAY(SELECT ts_rank('{{0.2, 0.3, 0.5, 1}}', f.tsv, term)
-                   FROM unnest(query.terms) WITH ORDINALITY AS t (term, place) ORDER BY place),
-           ARRAY(SELECT f.head_tsv @@ term
-                   FROM unnest(query.terms) WITH ORDINALITY AS t (term, place) ORDER BY place),
+           ARRAY[{ranks}]::real[],
+           ARRAY[{heads}]::boolean[],
            length(f.tsv),
-           ARRAY(SELECT f.head_tsv @@ term::tsquery
-                   FROM unnest(%(defined)s::text[]) WITH ORDINALITY AS t (term, place)
-                  ORDER BY place),
+           ARRAY[{defines}]::boolean[],
            f.head_tsv @@ %(listing)s::tsquery,
            ts_rank_cd('{{0.3, 0.3, 0.5, 1}}', f.tsv, %(all)s::tsquery)
-      FROM found f, query
+      FROM found f
 """
+_RANK: LiteralString = "ts_rank('{{0.2, 0.3, 0.5, 1}}', f.tsv, (%(terms)s::text[])[{}]::tsquery)"
+_HEAD: LiteralString = "f.head_tsv @@ (%(terms)s::text[])[{}]::tsquery"
+_DEFINES: LiteralString = "f.head_tsv @@ (%(defined)s::text[])[{}]::tsquery"
 
 
 async def select_candidates(
@@ -195,6 +193,9 @@ async def select_candidates(
     statement = _CANDIDATES.format(
         matches=_IN_HEADINGS if in_headings else _IN_TEXTS,
         listed=_LISTED if path is None else _LISTED_BELOW,
+        ranks=_each(_RANK, len(terms)),
+        heads=_each(_HEAD, len(terms)),
+        defines=_each(_DEFINES, len(defined)),
     )
     # planned for each query: the best plan depends on how common its words are
     cursor = await connection.execute(
@@ -212,6 +213,12 @@ async def select_candidates(
         prepare=False,
     )
     return [Candidate(*row) for row in await cursor.fetchall()]
+
+
+def _each(expression: LiteralString, count: int) -> LiteralString:
+    """An expression for each place in an array."""
+    places: list[LiteralString] = [expression.format(place + 1) for place in range(count)]
+    return ", ".join(places)
 
 
 async def select_visible(
@@ -250,7 +257,7 @@ async def select_places(
     connection: Connection, keys: Sequence[Key], generations: Sequence[int]
 ) -> dict[Key, SectionPlace]:
     """The pages of sections, and how their texts begin."""
-    found = await Rows(connection, SectionPlace).all(
+    found = await Made(connection, SectionPlace).all(
         """
         SELECT c.document_id, c.position, c.heading, c.level, left(c.content, 1000) AS beginning,
                d.source_id,
@@ -265,7 +272,11 @@ async def select_places(
           JOIN documents d ON d.id = c.document_id
           LEFT JOIN sections p ON p.id = c.parent_id
         """,
-        (list(generations), [key[0] for key in keys], [key[1] for key in keys]),
+        (
+            list(generations),
+            encode_array("bigint", [key[0] for key in keys]),
+            encode_array("int", [key[1] for key in keys]),
+        ),
     )
     return {(row.document_id, row.position): row for row in found}
 

@@ -1,7 +1,7 @@
-"""Words that documentation uses for the same thing, where the static model sees little in common.
+"""English words: those that documentation uses for the same thing, and those that say little.
 
-Questions say "stop" or "switch on" where an answer says "terminate" or "enable". Only English words
-are listed: other languages are compared by the model alone.
+Questions say "stop" or "switch on" where an answer says "terminate" or "enable", and the static
+model sees little in common. Other languages are compared by the model alone.
 """
 
 from __future__ import annotations
@@ -111,6 +111,21 @@ variable environment env
 protect security safe attack vulnerability
 """
 
+# words of questions that are rare in documentation and still say little about its subjects
+_VAGUE = """
+about again all already also always another any anyone anything around automatic automatically
+available avoid become before begin being best better between both bring certain come common
+completely current different differently directly do does done each easily easy either else
+enough entire even every everything exact exactly first follow following full get give given go
+good happen happens have help hundred important inside instead just keep kind last later leave
+less let like little look lot make many matter mean mine more most much must name need never new
+next no nothing now old one only ordinary other others out outside own part particular people
+possible proper put real really reason regular regularly right same see several should show
+simple simply single some someone something somewhere soon specific start still such sure take
+tell ten than thing thousand three through time together too turn two use used useful using
+various very want way well what when where which while whole why work works wrong year yet
+"""
+
 
 def _synonyms() -> Mapping[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
@@ -121,8 +136,14 @@ def _synonyms() -> Mapping[str, frozenset[str]]:
 
 
 _SYNONYMS = _synonyms()
+_VAGUE_STEMS = frozenset(map(stem, _VAGUE.split()))
 
 
 def synonyms(word: str) -> frozenset[str]:
     """The words, without their endings, that are used for a word in lower case."""
     return _SYNONYMS.get(stem(word), frozenset())
+
+
+def is_vague(word: str) -> bool:
+    """Whether a word in lower case says little about the subject of a question: "different"."""
+    return stem(word) in _VAGUE_STEMS

@@ -57,6 +57,8 @@ class NewAlert:
 
     `days` of a price drop or rise: compare with the highest or lowest price of these days, not with
     the last price.
+
+        NewAlert(AlertKind.PRICE_BELOW, amount=Decimal("50"), currency="EUR", brand="Lumina")
     """
 
     kind: AlertKind

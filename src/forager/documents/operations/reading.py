@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from forager.documents.operations import Document, Number, PathText, SourceId, find_source
+from forager.documents.operations.models import Document
+from forager.documents.operations.sources import Number, PathText, SourceId, find_source
 from forager.documents.page import SectionRow
 from forager.documents.reader import (
     as_markdown,

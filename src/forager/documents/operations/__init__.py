@@ -1,0 +1,1 @@
+"""What users can do with sources and their pages."""
