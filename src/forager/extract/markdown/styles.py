@@ -12,8 +12,8 @@ from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import name_set
 
 _MAX_STYLES = 100_000  # characters
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_RULE = re.compile(r"([^{};@]{1,500})\{([^{}]{1,2000})\}")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_MAX_RULE = 2_000  # characters of selectors or of a style
 _SELECTOR = re.compile(r"(?:div|p|span|blockquote)?\.([\w-]+)", re.IGNORECASE)
 _CODE = re.compile(rf"{MONOSPACE.pattern}|white-space\s*:\s*pre\s*(?:;|$|!)", re.IGNORECASE)
 _BLOCK = re.compile(r"display\s*:\s*(?:block|flex|grid|table|list-item)\s*(?:;|$|!)", re.IGNORECASE)
@@ -33,7 +33,11 @@ class _Styled(NamedTuple):
 def _read(styles: str) -> _Styled:
     code: set[str] = set()
     blocks: set[str] = set()
-    for selectors, style in _RULE.findall(_COMMENT.sub("", styles)):
+    for rule in _COMMENT.sub("", styles).split("}"):
+        around, _, style = rule.rpartition("{")
+        selectors = around.rpartition("{")[2]
+        if max(len(selectors), len(style)) > _MAX_RULE:
+            continue
         found = [code] * bool(_CODE.search(style)) + [blocks] * bool(_BLOCK.search(style))
         if not found:
             continue
