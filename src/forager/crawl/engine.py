@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from functools import partial
+from math import inf
 
 from forager.clock import local_time, wait_for_event
 from forager.crawl.batch import Batch, Committer
@@ -271,15 +272,19 @@ class Engine:
     def _is_starving(self) -> bool:
         """Whether the crawl waits for the links of settled pages, or for their commit."""
         if not len(self._window):
-            return True
+            # visits under way can join the batch until the hosts may be requested again
+            return not self._visits or self._links_wanted_at() <= local_time()
         # the entries that are left are too deep, or beyond a limit
         return not self._visits and (self._blocked or self._room() <= 0)
 
+    def _links_wanted_at(self) -> float:
+        """When the first host that has nothing else to fetch could fetch a link of its page."""
+        hosts = {self._queues.of_entry(visit.entry) for visit in self._settled}
+        return min((host.ready_at() for host in hosts if not host.entries), default=inf)
+
     def _max_batch_age(self) -> float:
         """How long a batch may wait: not long if one of its hosts has nothing else to fetch."""
-        hosts = (self._queues.of_entry(visit.entry) for visit in self._settled)
-        is_any_empty = any(not host.entries for host in hosts)
-        if is_any_empty:
+        if self._links_wanted_at() <= local_time():
             return STARVING_SECONDS
         if len(self._settled) >= FEW_PAGES:
             return BATCH_SECONDS
@@ -392,6 +397,8 @@ class Engine:
             pauses.append(self._retry_at - now)
         if self._settled and self._committing is None:
             pauses.append(self._oldest + self._max_batch_age() - monotonic)
+            if (wanted_at := self._links_wanted_at()) > now:
+                pauses.append(wanted_at - now)
         if self._options.max_time is not None:
             pauses.append(self._started + self._options.max_time - monotonic)
         return max(SHORTEST_PAUSE, min(pauses))

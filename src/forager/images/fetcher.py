@@ -117,6 +117,8 @@ class ImageFetcher:
         """Fetch due images; returns how many were fetched or reused."""
         async with self._database.connection() as connection:
             claimed = await self._due.claim(connection, PER_CLAIM)
+            if not claimed:
+                return 0
             known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
         by_url = _by_url(claimed)
         wanted = [each for each in by_url if not await self._reuse(each, known)]
