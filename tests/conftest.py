@@ -26,8 +26,10 @@ from forager.logs import configure_logs
 from forager.parsers import registry
 from forager.settings import Settings
 from forager.settings.crawling import MarkdownMode
+from servers.certificates import Authority
 from servers.shop import Shop
 from support.databases import Databases, administration, with_database
+from support.kept_sandboxes import KeptSandboxes
 from support.memory import memory_folder, remove_memory_folder
 
 # Without compiled modules, each process that a test starts would compile all of Forager, and each
@@ -88,8 +90,14 @@ def quiet_logs() -> None:
     configure_logs("critical")
 
 
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with one certificate, of an authority that signs nothing."""
+    return Authority(tmp_path_factory.mktemp("certificates")).trusted_file()
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, certificates: Path) -> None:
     """No test sees the settings, the home or the folder of the user who runs it."""
     for name in list(os.environ):
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
@@ -100,8 +108,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORAGER_BROWSER", "none")
     # a model is loaded only where a test is about it
     monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
-    # each process reads the certificates of the system as it starts; those of tests are their own
-    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+    # each process reads the certificates that it trusts as it starts: of the system, these are 140
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates))
     # a second one only takes time to start: the pages of tests are small
     monkeypatch.setenv("FORAGER_EXTRACTION_PROCESSES", "1")
     # a worker that a test runs in this process loads parsers
@@ -210,6 +218,31 @@ def shop() -> Iterator[Shop]:
     """A shop on loopback."""
     with Shop().open() as shop:
         yield shop
+
+
+@pytest.fixture(scope="session")
+def shared_sandboxes() -> Iterator[KeptSandboxes]:
+    kept = KeptSandboxes()
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def kept_sandboxes(
+    request: pytest.FixtureRequest, shared_sandboxes: KeptSandboxes
+) -> Iterator[None]:
+    """Tests share the processes that read pages, unless they are about those."""
+    if "own_sandboxes" in request.fixturenames:
+        yield
+        return
+    with shared_sandboxes.used():
+        yield
+
+
+@pytest.fixture
+def own_sandboxes(shared_sandboxes: KeptSandboxes) -> None:
+    """This test starts and ends its own processes, and there are no others."""
+    shared_sandboxes.close()
 
 
 @pytest.fixture(scope="module")

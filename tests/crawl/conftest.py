@@ -17,7 +17,6 @@ from forager.fetch.client import ClientOptions
 from forager.fetch.response import ResponseLimits
 from forager.settings import Settings
 from servers.site import Site
-from support.kept_sandboxes import KeptSandboxes
 
 
 def pytest_asyncio_loop_factories(
@@ -26,29 +25,9 @@ def pytest_asyncio_loop_factories(
     return {"uvloop": uvloop.new_event_loop}
 
 
-@pytest.fixture(scope="session")
-def shared_sandboxes() -> Iterator[KeptSandboxes]:
-    kept = KeptSandboxes()
-    yield kept
-    kept.close()
-
-
 @pytest.fixture(autouse=True)
-def kept_sandboxes(
-    request: pytest.FixtureRequest, shared_sandboxes: KeptSandboxes
-) -> Iterator[None]:
-    """Tests share extraction processes, unless they are about those."""
-    if "own_sandboxes" in request.fixturenames:
-        yield
-        return
-    with shared_sandboxes.used():
-        yield
-
-
-@pytest.fixture
-def own_sandboxes(shared_sandboxes: KeptSandboxes) -> None:
-    """This test starts and ends its own extraction processes, and there are no others."""
-    shared_sandboxes.close()
+def sandboxes(kept_sandboxes: None) -> None:
+    """Crawls share extraction processes."""
 
 
 @pytest.fixture

@@ -12,6 +12,11 @@ from images.image_shop import Shop
 from servers.site import Site
 
 
+@pytest.fixture(autouse=True)
+def sandboxes(kept_sandboxes: None) -> None:
+    """Fetchers share the processes that inspect images."""
+
+
 @pytest.fixture
 async def shop(database: Database, settings: Settings) -> AsyncIterator[Shop]:
     async with Site() as site:

@@ -24,7 +24,7 @@ async def test_two_workers_race_and_every_job_runs_once(
     async with open_shop(database_url, settings, worker_capacity=4) as shop:
         with worker_process(shop) as first, worker_process(shop) as second:
             jobs = await shop.queue.enqueue_many(
-                [NewJob(kind="count", payload={"steps": 1}) for _ in range(16)]
+                [NewJob(kind="count", payload={"steps": 1}) for _ in range(10)]
             )
 
             async def all_done() -> bool:

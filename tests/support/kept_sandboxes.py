@@ -1,4 +1,4 @@
-"""Extraction processes that several crawls use one after the other.
+"""Processes that read pages, which several tests use one after the other.
 
 The start of one takes a fifth of a second of processor time, more than the crawl of most tests. A
 process without pending requests has no state but its contexts, and forgets them at the end.
@@ -20,17 +20,19 @@ from forager.processes.child import ChildProcess
 from forager.processes.sandbox import Sandbox
 from forager.processes.usage import RequestUsage
 
-MODULE = "forager.crawl.extraction.process"
+# these keep nothing of a request but its context
+MODULES = ("forager.crawl.extraction.process", "forager.parsers.reader", "forager.images.inspector")
 
 _spawn, _stop = Sandbox._spawn, Sandbox.stop
 Kept = tuple[ChildProcess, socket.socket]
+Key = tuple[str, bytes]
 
 
 class KeptSandboxes:
-    """Idle processes by their argument."""
+    """Idle processes by their module and argument."""
 
     def __init__(self) -> None:
-        self._idle: defaultdict[bytes, list[Kept]] = defaultdict(list)
+        self._idle: defaultdict[Key, list[Kept]] = defaultdict(list)
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -44,7 +46,7 @@ class KeptSandboxes:
 
         async def stop(sandbox: Sandbox) -> None:
             if (kept := await _detached(sandbox)) is not None:
-                self._idle[sandbox._argument].append(kept)
+                self._idle[_key(sandbox)].append(kept)
             else:
                 await _stop(sandbox)
 
@@ -62,13 +64,17 @@ class KeptSandboxes:
         self._idle.clear()
 
     def _take(self, sandbox: Sandbox) -> Kept | None:
-        idle = self._idle[sandbox._argument] if sandbox._module == MODULE else []
+        idle = self._idle[_key(sandbox)] if sandbox._module in MODULES else []
         while idle:
             child, line = idle.pop()
             if _lives(child):
                 return child, line
             line.close()
         return None
+
+
+def _key(sandbox: Sandbox) -> Key:
+    return sandbox._module, sandbox._argument
 
 
 async def _attach(sandbox: Sandbox, child: ChildProcess, line: socket.socket) -> None:
@@ -83,7 +89,7 @@ async def _attach(sandbox: Sandbox, child: ChildProcess, line: socket.socket) ->
 async def _detached(sandbox: Sandbox) -> Kept | None:
     """The process with its line, if it can be used again."""
     child, transport = sandbox._child, sandbox._writer.transport
-    if sandbox._module != MODULE or sandbox._waiting or not sandbox._ready:
+    if sandbox._module not in MODULES or sandbox._waiting or not sandbox._ready:
         return None
     for key in list(sandbox._contexts):
         sandbox.forget(key)

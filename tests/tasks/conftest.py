@@ -10,6 +10,11 @@ from tasks.visited_shop import VisitedShop
 from tasks.working import Tasks
 
 
+@pytest.fixture(autouse=True)
+def sandboxes(kept_sandboxes: None) -> None:
+    """Workers in this process share the processes that read products."""
+
+
 @pytest.fixture
 def tasks(database: Database, settings: Settings) -> Tasks:
     """Short retry delays, and no images."""

@@ -95,6 +95,7 @@ class ImageFetcher:
         self._limits = ResponseLimits(body=limit, total=60.0)
 
     async def run(self) -> None:
+        """Fetch due images until it is canceled."""
         outage = Outage(log, "images put off")
         try:
             while self._settings.images:
