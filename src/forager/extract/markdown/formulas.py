@@ -16,8 +16,8 @@ _DELIMITED = re.compile(r"\s*(?:\\\((.*)\\\)|\\\[(.*)\\\]|\$\$(.*)\$\$|\$(.*)\$)
 MATH_SCRIPT = "math/tex"
 _SCRIPT = re.compile(
     r"""<script\b[^>]{0,100}\btype=["']?math/tex(; ?mode=display)?["']?[^>]{0,100}>"""
-    r"""(.{0,5000}?)</script>""",
-    re.DOTALL | re.IGNORECASE,
+    r"((?:[^<]++|<(?!/?script\b))*+)</script>",
+    re.IGNORECASE,
 )
 _CDATA = re.compile(r"%? *<!\[CDATA\[|%? *\]\]>")
 
