@@ -212,9 +212,9 @@ Known problems:
   rule was added.
 - The aim of .95 for the other pages is not reached. Three of them, whose labels cover a third of
   the page, cost .030. A rule of version 12 that was found on the pages used for tuning (lines of
-  code that mdBook hides) raised these from .9643 to .9653 and changed nothing on the others.
-  Keeping tables of contents, which three of the former have in their labels, would gain .0005 there
-  and nothing on the others.
+  code that mdBook hides) raised these from .9643 to .9653 and changed the others by less than
+  .0001. Keeping tables of contents, which three of the former have in their labels, would gain
+  .0005 there and nothing on the others.
 - A learned block classifier was tried and rejected (`python -m benchmarks.learn_blocks`): logistic
   regression over 87 features of each block (tag, length, links, position, surrounding names, the
   decisions of the rules for it and nearby). Cross-validated over the hosts of the pages used for

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -212,14 +213,15 @@ def _url(folder: Path, path: Path) -> str:
 def report_packages(packages: Sequence[str] = (), corpora: Path | None = None) -> str:
     """Compare the pages of packages, and of the corpora, with what they show; save the report."""
     found = [] if corpora is None else measure_corpora(corpora)
-    skipped = []
-    for package in packages or (*KNOWN, *EARLIER, *FURTHER, *UNSEEN):
-        folder = folder_of(package)
-        if folder is None:
-            skipped.append(package)
-            print(f"skipped {package}: not installed, and cannot be downloaded", file=sys.stderr)
-        else:
-            found.append(measure(package, folder))
+    folders = {
+        package: folder_of(package) for package in packages or (*KNOWN, *EARLIER, *FURTHER, *UNSEEN)
+    }
+    skipped = [package for package, folder in folders.items() if folder is None]
+    for package in skipped:
+        print(f"skipped {package}: not installed, and cannot be downloaded", file=sys.stderr)
+    with ProcessPoolExecutor() as pool:
+        pages = {package: folder for package, folder in folders.items() if folder is not None}
+        found += pool.map(measure, pages.keys(), pages.values())
     generators = {each.generator for each in found} - {UNKNOWN}
     if not packages and len(generators) < MIN_GENERATORS:
         print(f"only {len(generators)} generators were measured", file=sys.stderr)

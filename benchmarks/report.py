@@ -53,7 +53,9 @@ class Report:
         DATA.mkdir(parents=True, exist_ok=True)
         path = RESULTS / name
         if keep and path.exists():
-            self._tables += _other_tables(DATA / Path(name).with_suffix(".json"), text)
+            saved = _saved(DATA / Path(name).with_suffix(".json"))
+            self._machine = self._machine or saved[MACHINE]
+            self._tables += _other_tables(saved["tables"], text)
             merged = _merged(path.read_text(encoding="utf-8"), text)
             path.write_text(merged, encoding="utf-8")
         else:
@@ -77,9 +79,13 @@ def _merged(old: str, new: str) -> str:
     return "\n\n".join([first.strip(), *kept, *replaced.values()]) + "\n"
 
 
-def _other_tables(path: Path, text: str) -> list[dict[str, Any]]:
+def _saved(path: Path) -> dict[str, Any]:
+    saved: dict[str, Any] = {MACHINE: {}, "tables": []}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else saved
+
+
+def _other_tables(saved: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
     """The saved tables below headings that a text does not have."""
-    saved = json.loads(path.read_text(encoding="utf-8"))["tables"] if path.exists() else []
     return [table for table in saved if f"## {table['heading']}\n" not in text]
 
 

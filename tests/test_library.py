@@ -102,7 +102,7 @@ def test_sources_are_declared_from_a_list(site: str, tmp_path: Path) -> None:
         store.wait(applied.job_id)
         assert store.apply(declared) == []
         assert store.export("guide", tmp_path / "pages") > 1
-        with pytest.raises(InvalidInput, match="guide: 'sometimes'"):
+        with pytest.raises(InvalidInput, match="guide: schedule: 'sometimes'"):
             store.apply([{**declared[0], "schedule": "sometimes"}])
 
 

@@ -42,6 +42,7 @@ def parse_every(text: str) -> timedelta:
 
 
 def checked_interval(every: timedelta) -> timedelta:
+    """An interval from a second to ten years; raises InvalidInput."""
     if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
         raise InvalidInput("an interval must be from 1s to 10 years")
     return every
@@ -94,6 +95,7 @@ def amount_text(value: Decimal) -> str:
 
 
 def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 page`, `2 pages`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

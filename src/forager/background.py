@@ -63,6 +63,7 @@ async def background_services(
 
 
 def worker_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
+    """All background services of a worker."""
     both = (database, settings)
     prober = ProxyProber(
         database,

@@ -223,6 +223,7 @@ def copy_file(source: Path, target: Path, *, mode: int | None = None) -> None:
 
 
 def put_in_place(part: Path, target: Path) -> None:
+    """Replace a file by a complete one, so that one of them exists at any moment."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
     part.replace(target)

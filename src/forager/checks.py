@@ -74,6 +74,7 @@ class Report:
 
     @property
     def problems(self) -> list[Finding]:
+        """Findings that are not `ok`."""
         return [finding for finding in self.findings if finding.level is not Level.OK]
 
 
@@ -185,9 +186,11 @@ class Examination:
             self.add(await each(*given))
 
     def level(self, name: str) -> Level:
+        """The level of the finding of a check that has run."""
         return self.findings[name].level
 
     def report(self) -> Report:
+        """All findings so far."""
         findings = list(self.findings.values())
         ok = all(finding.level is not Level.FAIL for finding in findings)
         seconds = round(time.monotonic() - self._began, 3)

@@ -50,6 +50,7 @@ def unknown_name(name: str, known: Iterable[str]) -> str:
 
 
 def action(name: str, *args: object, **options: object) -> Action:
+    """An action in a hint, by its command and arguments; each adapter writes it in its terms."""
     return Action(name, args, tuple(options.items()))
 
 

@@ -14,12 +14,13 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING
 
 from forager.errors import ForagerError
 from forager.settings import Settings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_FILE = "secret.key"
 KEY_BYTES = 32
@@ -59,7 +60,7 @@ class Vault:
             create_key_file(self._file)
         nonce = os.urandom(NONCE_BYTES)
         head = VERSION + _key_id(self._key)
-        encrypted = AESGCM(self._key).encrypt(nonce, text.encode(), head + context.encode())
+        encrypted = self._cipher.encrypt(nonce, text.encode(), head + context.encode())
         return head + nonce + encrypted
 
     def decrypt(self, encrypted: bytes, context: str) -> str:
@@ -70,13 +71,22 @@ class Vault:
                 "a stored secret was encrypted with another key", hint=_GET_THE_KEY
             )
         nonce, ciphertext = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
+        from cryptography.exceptions import InvalidTag
+
         try:
-            return AESGCM(self._key).decrypt(nonce, ciphertext, head + context.encode()).decode()
+            return self._cipher.decrypt(nonce, ciphertext, head + context.encode()).decode()
         except (InvalidTag, ValueError):
             raise SecretsUnavailable(
                 "a stored secret is damaged, or was copied from elsewhere",
                 hint="Store the secret again.",
             ) from None
+
+    @cached_property
+    def _cipher(self) -> AESGCM:
+        # 7 MB of memory, which a process without secrets does not need
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        return AESGCM(self._key)
 
     @cached_property
     def _key(self) -> bytes:

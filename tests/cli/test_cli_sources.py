@@ -155,8 +155,8 @@ def test_differences_of_two_versions(site: Site) -> None:
     [changed] = forager(*page, "--section", "details", "--json").json["changed"]
     assert [section["heading"] for section in changed["sections"]] == ["Details"]
     missing = forager("sources", "diff", "tool@2", "--against", "3")
-    assert "there is no source tool@3" in missing.err
-    assert "Versions: 1, 2" in missing.err
+    assert "no source has version 3" in missing.err
+    assert "Versions: 1" in missing.err
 
 
 def test_a_schedule_is_set_shown_and_ended(site: Site) -> None:

@@ -105,12 +105,24 @@ def test_a_runner_that_is_not_needed_is_ended() -> None:
     assert spare.process.returncode == -signal.SIGKILL
 
 
-def test_a_worker_does_not_import_the_api_server() -> None:
-    """`forager up` keeps its modules in memory for months, and serves in another process."""
+@pytest.mark.parametrize(
+    ("imported", "absent"),
+    [
+        (
+            "forager.background, forager.cli.system.up, forager.jobs.supervisor",
+            "fastapi uvicorn mcp cryptography",
+        ),
+        ("forager.tasks.__main__", "fastapi cryptography"),
+        ("forager.api.server, forager.web.app", "cryptography jwt"),
+    ],
+    ids=["worker", "tasks", "api"],
+)
+def test_a_process_of_an_installation_imports_only_what_it_needs(
+    imported: str, absent: str
+) -> None:
+    """`forager up` keeps its modules in memory for months."""
     script = (
-        "import sys\n"
-        "import forager.background, forager.cli.system.up, forager.jobs.supervisor\n"
-        "print([name for name in ('fastapi', 'uvicorn', 'mcp') if name in sys.modules])"
+        f"import sys, {imported}\nprint([name for name in {absent.split()} if name in sys.modules])"
     )
     answer = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60

@@ -14,8 +14,11 @@ import psutil
 import pytest
 
 from crawl.crawling import Crawled, Crawls
+from forager.crawl import engine
+from forager.crawl.batch import Batch, Committer
 from forager.crawl.engine import FEW_VISITS
 from forager.crawl.extraction import pool as extraction
+from forager.crawl.frontier import hosts
 from forager.crawl.service import CRAWL
 from forager.db.ids import new_id
 from forager.jobs.context import JobContext
@@ -176,3 +179,21 @@ async def test_hosts_of_one_crawl_do_not_wait_for_each_other(
     slow.release()
     crawled = await running
     assert len(crawled.pages()) >= 24
+
+
+async def test_the_last_pages_of_a_polite_crawl_are_one_commit(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BATCH_SECONDS", engine.LONGEST_BATCH_SECONDS)
+    monkeypatch.setattr(hosts, "LEAD", 0.05)  # the last page has nearly a second to arrive
+    write, batches = Committer.write, []
+
+    async def counted(committer: Committer, batch: Batch) -> None:
+        batches.append([settled.entry.url.removeprefix(site.url) for settled in batch.settled])
+        await write(committer, batch)
+
+    monkeypatch.setattr(Committer, "write", counted)
+    paths = ["/p0", "/p1"]
+    site.pages = {"/": html("Home", paths), "/p0": html("First"), "/p1": html("Second")}
+    await crawls.run(f"{site.url}/", delay=1.0)
+    assert [batch for batch in batches if batch] == [["/"], paths]

@@ -127,10 +127,14 @@ async def test_another_version_is_named_by_its_number(database: Database) -> Non
     source = await get_source(database, NEW)
     assert (await get_other_source(database, source, "3.12")).id == OLD
     assert (await get_other_source(database, source, OLD)).id == OLD
-    for missing in ("3.9", "tool@3.9"):
-        with pytest.raises(NotFound) as error:
-            await get_other_source(database, source, missing)
-        assert error.value.hint == "Versions: 3.12, 3.13"
+    assert (await get_other_source(database, source, "<3.13")).id == OLD
+    assert (await get_other_source(database, source, "3.x")).id == OLD
+    with pytest.raises(NotFound, match=r"no source tool@3\.9") as error:
+        await get_other_source(database, source, "tool@3.9")
+    assert error.value.hint == "Versions: 3.12, 3.13"
+    with pytest.raises(NotFound, match=r"no source has version 3\.9") as error:
+        await get_other_source(database, source, "3.9")
+    assert error.value.hint == "Versions: 3.12"
 
 
 @pytest.mark.usefixtures("versions")

@@ -115,6 +115,11 @@ def test_the_signature_of_a_definition_is_code() -> None:
         (r"<div class='math'>\[\frac{a_1}{b_2}\]</div>", r"$$\frac{a_1}{b_2}$$"),
         (r"<p>The sum \(\sum_{i} x_i * y_i\) of *</p>", r"The sum \(\sum_{i} x_i * y_i\) of *"),
         (r"<p>Let $x_{1} \leq *y*$ be</p>", r"Let $x_{1} \leq *y*$ be"),
+        (r"<p>So <script type='math/tex'>x_{1} < y</script> is</p>", r"So $x_{1} < y$ is"),
+        (r"<script type='math/tex; mode=display'>% <![CDATA[ a_1 %]]></script>", "$$a_1$$"),
+        ("<p>2<sup>32</sup>-1, <i>x</i><sup>n-1</sup>, <tt>2<sup>8</sup></tt>, 1<sup>st</sup>,"
+         " a note<sup><a href=/n>7</a></sup></p>",
+         "2^32-1, *x*^n-1, `2^8`, 1st, a note[7](https://docs.example.org/n)"),
         (r"<p>x <math alttext='x_{1}*y'><mi>x</mi></math> y</p>", "x $x_{1}*y$ y"),
         (r"<p>It costs $5 and *not* $6 or 7_</p>", r"It costs $5 and \*not\* $6 or 7\_"),
         (r"<p>The pattern \(a*\) and <span class=math>plain *x*</span></p>",
@@ -201,3 +206,13 @@ def test_a_table_whose_rows_are_lines_of_code() -> None:
     assert body_of(read(f"<table>\n{rows}</table>")) == code
     prose = "<tr><td>Some <tt>text</tt></td></tr>"
     assert body_of(read(f"<table>{prose * 2}</table>")) == "Some `text`\n\nSome `text`"
+
+
+def test_exponents_in_headings() -> None:
+    sections = read("<h2>Below 2<sup>32</sup></h2><p>x</p>").sections
+    assert sections[1].heading == "Below 2^32"
+
+
+def test_items_have_the_numbers_of_the_page() -> None:
+    html = "<ol start=3><li>c<li value=7>g<li>h</ol>"
+    assert body_of(read(html)) == "3. c\n7. g\n8. h"

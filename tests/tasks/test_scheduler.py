@@ -12,11 +12,13 @@ import psycopg
 import pytest
 from psycopg import AsyncCursor
 
-from forager.db.database import Database
+from forager.clock import local_time
+from forager.db.database import Connection, Database
 from forager.services.service import SKIPPED
 from forager.settings import Settings
 from forager.tasks.allowance import DomainLoad, TickPace, allowance
-from forager.tasks.scheduler import Scheduler
+from forager.tasks.scheduler import Scheduler, SchedulerTick
+from forager.tasks.store import scheduling as store
 from forager.tasks.task import CHANNEL
 from support.sql import execute, fetch_value
 from support.waiting import eventually
@@ -339,3 +341,41 @@ async def test_a_bad_domain_is_skipped_and_reported(
     assert await in_state(database, "queued") == [task]
     if slow_delay == "NaN":
         assert skipped == ["domain bad.example: ValueError: cannot convert float NaN to integer"]
+
+
+async def test_without_work_the_scheduler_looks_for_it_less_often(
+    scheduler: Scheduler, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, looks, ticks = local_time(), 0, 0
+    has_work, run_once = store.has_work, scheduler.run_once
+
+    async def count_look(connection: Connection) -> bool:
+        nonlocal looks
+        looks += 1
+        return await has_work(connection)
+
+    async def count_tick() -> SchedulerTick:
+        nonlocal ticks
+        ticks += 1
+        return await run_once()
+
+    async def run_a_minute() -> tuple[int, int]:
+        nonlocal now, looks, ticks
+        looks = ticks = 0
+        for _ in range(60):
+            now += 1.0
+            await step()
+        return looks, ticks
+
+    monkeypatch.setattr("forager.tasks.scheduler.local_time", lambda: now)
+    monkeypatch.setattr(store, "has_work", count_look)
+    monkeypatch.setattr(scheduler, "run_once", count_tick)
+    step = scheduler.service().step
+    assert await run_a_minute() == (60, 6)
+    assert await run_a_minute() == (20, 2)
+    # a task is found at the next look, and then every second is one again
+    task = await make_task(database, await make_domain(database, "shop.example"), status="pending")
+    now += 3.0
+    await step()
+    assert (await statuses(database))[task] == "queued"
+    assert (await run_a_minute())[0] == 60

@@ -12,11 +12,10 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import aiohttp
-import jwt
 import orjson
 
 from forager.access.caller import Caller, Forbidden, Scope, Unauthorized, Visibility
@@ -26,6 +25,9 @@ from forager.db.database import Database
 from forager.errors import WorkFailed, error_text
 from forager.logs import get_logger
 from forager.settings import Settings
+
+if TYPE_CHECKING:
+    import jwt
 
 log = get_logger("access")
 
@@ -99,6 +101,8 @@ class TokenVerifier:
 
     async def claims(self, token: str, audience: str | None) -> dict[str, Any]:
         """The claims of a token whose signature, issuer, audience and time are valid."""
+        import jwt  # only where an issuer is configured
+
         if len(token) > MAX_TOKEN:
             raise Unauthorized("the token is too long")
         try:
@@ -210,6 +214,8 @@ async def _whole_body(response: aiohttp.ClientResponse, url: str) -> bytes:
 
 def _usable_keys(listed: object) -> dict[str | None, jwt.PyJWK]:
     """Keys for signatures; those of unknown kinds are passed over."""
+    import jwt
+
     keys: dict[str | None, jwt.PyJWK] = {}
     for each in listed if isinstance(listed, list) else []:
         # a symmetric key cannot be published

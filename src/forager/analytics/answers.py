@@ -51,6 +51,7 @@ def check_engine(settings: Settings) -> None:
 
 
 def list_queries() -> Sequence[PreparedQuery]:
+    """The prepared queries."""
     return tuple(QUERIES.values())
 
 

@@ -36,6 +36,7 @@ class ClickHouse:
         self._place = place
 
     async def run(self, statement: str, values: dict[str, Any] | None = None) -> None:
+        """Run a statement without a result; raises an error with the place of the server."""
         with explained_failures(self._driver, self._place):
             async with asyncio.timeout(LONGEST):
                 await self._client.command(statement, parameters=values)

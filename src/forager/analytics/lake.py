@@ -21,6 +21,7 @@ STATE = "state.json"
 
 
 def lake_folder(settings: Settings) -> Path:
+    """Where the Parquet files of the data sets are."""
     return settings.home / FOLDER
 
 

@@ -46,6 +46,7 @@ _PARAMETER = re.compile(r"\{\w+\}")
 
 
 def forms_of(action: Action) -> Forms:
+    """The forms of an action; an option may lead to another place than the command alone."""
     names = [*(f"{action.name} --{name}" for name, _ in action.options), action.name]
     return next((forms()[name] for name in names if name in forms()), Forms())
 

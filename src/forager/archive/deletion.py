@@ -42,6 +42,8 @@ class DeletionResult:
 
 
 async def all_segments(database: Database) -> list[SegmentRow]:
+    """All segments by name."""
+
     async def select(after: str) -> list[SegmentRow]:
         return await database.run(store.select_segments, after=after, limit=_PAGE)
 
@@ -116,6 +118,7 @@ log = get_logger("archive")
 
 
 async def clean_up_archive(database: Database, settings: Settings) -> DeletionResult:
+    """Merge small segments of a bucket, and delete segments as the settings say."""
     options = archive_options(settings)
     storage = options.open()
     if options.in_bucket:
@@ -144,6 +147,7 @@ async def list_segments(
 
 
 async def get_segment(database: Database, name: str) -> SegmentRow:
+    """A segment by its name; raises NotFound."""
     found = await database.run(store.select_segment, name)
     if found is None:
         hint = Hint("{} lists segments.", action("archive list"))

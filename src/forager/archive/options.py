@@ -39,9 +39,11 @@ class ArchiveOptions:
 
     @property
     def in_bucket(self) -> bool:
+        """Whether the archive is in an object store."""
         return isinstance(self.place, str) and self.place.startswith("s3://")
 
     def open(self, kind: FileKind = SEGMENTS) -> Storage:
+        """The storage; during a move, both places together."""
         storage = open_storage(self.place, kind)
         if self.old_place is None:
             return storage
@@ -65,6 +67,7 @@ def archive_options(settings: Settings) -> ArchiveOptions:
 
 
 def place_of(name: str, settings: Settings) -> str | Path:
+    """The place that a name in the database means."""
     return settings.home / "archive" if name == LOCAL else name
 
 

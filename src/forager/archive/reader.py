@@ -176,6 +176,7 @@ class _OpenFrame:
 
 
 def parse_record(data: bytes) -> ArchivedRecord:
+    """A record from its bytes; raises DamagedRecord for bytes that are none."""
     head, separator, rest = data.partition(b"\r\n\r\n")
     version, *lines = head.split(b"\r\n")
     if not separator or not version.startswith(b"WARC/1."):
@@ -188,6 +189,7 @@ def parse_record(data: bytes) -> ArchivedRecord:
 
 
 def parse_response(record: ArchivedRecord) -> ArchivedResponse:
+    """The response of a record; raises DamagedRecord for a record without one."""
     if record.kind == _CONVERSION:
         return _rendered(record)
     if record.kind != "response":

@@ -39,6 +39,7 @@ class SegmentRow:
     open: bool
 
     def is_kept(self, now: datetime) -> bool:
+        """Whether a hold keeps the segment at this time."""
         return self.keep_until is not None and self.keep_until > now
 
 
@@ -88,6 +89,7 @@ class Deletion:
 
     @property
     def drops_references(self) -> bool:
+        """Whether rows refer to records that are deleted."""
         return self.segment.references > 0
 
 

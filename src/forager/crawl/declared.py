@@ -66,14 +66,17 @@ class DeclaredSource(CrawlChoices):
 
     @property
     def source_id(self) -> str:
+        """The name of the source, with its version."""
         return self.name if self.version is None else f"{self.name}@{self.version}"
 
     def options(self) -> CrawlOptions:
+        """The options of its crawls; raises InvalidInput."""
         own = {"name", "url", "version", "schedule"}
         urls = [self.url] if isinstance(self.url, str) else self.url
         return crawl_options({"urls": urls, **self.model_dump(exclude=own, exclude_unset=True)})
 
     def refreshes(self) -> Schedule:
+        """When it is refreshed; an empty schedule: only by hand."""
         if self.schedule is None:
             return Schedule()
         parse = parse_cron if len(self.schedule.split()) > 1 else parse_every

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from functools import partial
+from math import inf
 
 from forager.clock import local_time, wait_for_event
 from forager.crawl.batch import Batch, Committer
@@ -22,7 +23,7 @@ from forager.fetch.budgets.terms import CrawlTerms
 from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait
 from forager.jobs.kinds import Completed, Outcome, Paused, Stopped, Waiting
-from forager.render.stats import ShapeStats, upsert_shape_stats
+from forager.render.stats import ShapeStats
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
@@ -52,7 +53,6 @@ LONGEST_WAIT = 60.0
 
 RETRIES_WAIT = "URLs are waiting to be tried again"
 SHORTEST_PAUSE = 0.01
-
 FINISHED = Completed("finished")
 
 
@@ -102,6 +102,7 @@ class Engine:
         self._started = time.monotonic() - state.seconds
 
     async def run(self) -> Outcome:
+        """Crawl until the frontier is empty, a limit is reached, or a stop is asked for."""
         stopping = asyncio.ensure_future(self._context.stopping.wait())
         stopping.add_done_callback(lambda _: self._changed.set())
         self._visitor.sender.budgets.on_slot = self._paced
@@ -246,7 +247,7 @@ class Engine:
         if not self._settled:
             self._oldest = time.monotonic()
         self._settled.append(visit)
-        self._bytes_waiting += _size(visit)
+        self._bytes_waiting += visit.size or 0
 
     # --- commits ------------------------------------------------------------------------------
 
@@ -270,15 +271,19 @@ class Engine:
     def _is_starving(self) -> bool:
         """Whether the crawl waits for the links of settled pages, or for their commit."""
         if not len(self._window):
-            return True
+            # visits under way can join the batch until the hosts may be requested again
+            return not self._visits or self._links_wanted_at() <= local_time()
         # the entries that are left are too deep, or beyond a limit
         return not self._visits and (self._blocked or self._room() <= 0)
 
+    def _links_wanted_at(self) -> float:
+        """When the first host that has nothing else to fetch could fetch a link of its page."""
+        hosts = {self._queues.of_entry(visit.entry) for visit in self._settled}
+        return min((host.ready_at() for host in hosts if not host.entries), default=inf)
+
     def _max_batch_age(self) -> float:
         """How long a batch may wait: not long if one of its hosts has nothing else to fetch."""
-        hosts = (self._queues.of_entry(visit.entry) for visit in self._settled)
-        is_any_empty = any(not host.entries for host in hosts)
-        if is_any_empty:
+        if self._links_wanted_at() <= local_time():
             return STARVING_SECONDS
         if len(self._settled) >= FEW_PAGES:
             return BATCH_SECONDS
@@ -289,7 +294,7 @@ class Engine:
         """Start a commit. Only writing awaits, so the frontier is not read in between."""
         size = self._batch_size()
         visits, self._settled = self._settled[:size], self._settled[size:]
-        self._bytes_waiting -= sum(map(_size, visits))
+        self._bytes_waiting -= sum(visit.size or 0 for visit in visits)
         self._oldest = time.monotonic()
         batch = self._committer.assemble(visits)
         # discovered URLs may be fetched at once: their commit can only come after this one
@@ -303,7 +308,7 @@ class Engine:
         links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
             links += len(visit.links or ()) if isinstance(visit, Settlement) else 0
-            size_of_pages += _size(visit)
+            size_of_pages += visit.size or 0
             if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size
         return BATCH_SIZE
@@ -324,8 +329,7 @@ class Engine:
     # --- ends -----------------------------------------------------------------------------------
 
     def _busy(self) -> bool:
-        learning = self._learner.is_learning
-        return bool(self._visits or self._settled or self._committing or learning)
+        return bool(self._visits or self._settled or self._committing or self._learner.is_learning)
 
     async def _idle(self) -> Outcome | None:
         """Finish, or wait for a host or a retry, when nothing is under way."""
@@ -353,10 +357,8 @@ class Engine:
     async def _hand_over(self, shape_stats: ShapeStats) -> Outcome:
         """Leave the crawl to a worker with a browser: the stats keep the others from it."""
         await self._leave(Stopped())
-        source = self._context.job.source_id
-        assert source is not None
         async with self._context.commit() as connection:
-            await upsert_shape_stats(connection, source, [shape_stats])
+            await self._committer.write_shape_stats(connection, [shape_stats])
         return Waiting(0.0, "some pages need a worker with a browser")
 
     async def _leave(self, outcome: Outcome) -> Outcome:
@@ -391,10 +393,8 @@ class Engine:
             pauses.append(self._retry_at - now)
         if self._settled and self._committing is None:
             pauses.append(self._oldest + self._max_batch_age() - monotonic)
+            if (wanted_at := self._links_wanted_at()) > now:
+                pauses.append(wanted_at - now)
         if self._options.max_time is not None:
             pauses.append(self._started + self._options.max_time - monotonic)
         return max(SHORTEST_PAUSE, min(pauses))
-
-
-def _size(visit: Settlement | Postponed) -> int:
-    return visit.size or 0 if isinstance(visit, Settlement) else 0

@@ -43,9 +43,11 @@ class JobReporter:
         self._process_id = process_id
 
     def service(self) -> Service:
+        """The background service that records events of jobs."""
         return Service(name="job events", every=INTERVAL, step=self.run_once, chunk=PER_CLAIM)
 
     async def run_once(self) -> int:
+        """Record events of jobs that stand still or failed; how many failed."""
         await self.report_stalled()
         return await self.report_failed()
 

@@ -55,6 +55,7 @@ class Foreground:
         self._cleaning: asyncio.Task[None] | None = None
 
     async def run(self) -> CrawlReport:
+        """Run the crawl until it has ended or is paused, and return its report."""
         async with recording(self._database, self._settings):
             report = await self._run()
         if report.job.status is Status.COMPLETED:

@@ -31,6 +31,7 @@ class Ledger:
 
     @property
     def discovered(self) -> int:
+        """All known URLs: the sum of all states."""
         return self.pending + sum(self.settled.values())
 
     @property
@@ -40,6 +41,7 @@ class Ledger:
 
     @property
     def pages(self) -> int:
+        """URLs that were read, new or unchanged."""
         return self.settled[Outcome.FETCHED] + self.settled[Outcome.UNCHANGED]
 
     @property
@@ -170,6 +172,7 @@ class CrawlState:
 
 
 def state_from(row: dict[str, Any]) -> CrawlState:
+    """The state of a crawl from its row."""
     return CrawlState(
         ledger=ledger_from(row),
         next_seq=row["next_seq"],
@@ -180,6 +183,7 @@ def state_from(row: dict[str, Any]) -> CrawlState:
 
 
 def ledger_from(row: dict[str, Any]) -> Ledger:
+    """The ledger of a crawl from its row."""
     return Ledger(
         pending=row["total_pending"],
         settled=Counter({outcome: row[outcome.value] for outcome in Outcome}),

@@ -85,6 +85,7 @@ class Pages:
         return self._writer.plan(pages, previous)
 
     async def write(self, connection: Connection, plan: CommitPlan) -> None:
+        """Write a plan inside the transaction of a commit."""
         if self._writer is not None:
             await self._writer.write(connection, plan)
 

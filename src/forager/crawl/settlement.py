@@ -99,6 +99,8 @@ class Postponed:
     entry: FrontierEntry
     seconds: float
     reason: str
+    # bytes of a page that waits to be committed: there is none
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

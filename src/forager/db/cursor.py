@@ -77,6 +77,7 @@ def encode_values(*values: Any) -> str:
 
 
 def decode_values(cursor: str) -> list[Any]:
+    """The values of a cursor; raises InvalidInput."""
     try:
         values = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
     except ValueError:
@@ -87,10 +88,12 @@ def decode_values(cursor: str) -> list[Any]:
 
 
 def encode_cursor(at: datetime, row_id: object) -> str:
+    """The cursor after a row, by its time and ID."""
     return base64.urlsafe_b64encode(f"{at.isoformat()} {row_id}".encode()).decode()
 
 
 def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
+    """The time and ID of a cursor; raises InvalidInput."""
     at, row_id = decode_cursor_text(cursor)
     try:
         return at, UUID(row_id)
@@ -109,6 +112,7 @@ def decode_cursor_text(cursor: str) -> tuple[datetime, str]:
 
 
 def unknown_cursor() -> InvalidInput:
+    """The error for a cursor that no list has given."""
     return InvalidInput(
         "the cursor is not one that a list gave", hint="Start again without a cursor."
     )

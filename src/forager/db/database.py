@@ -180,6 +180,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection in a transaction, which is committed unless the block raises."""
         async with self.connection() as connection, connection.transaction():
             yield connection
 

@@ -176,6 +176,7 @@ class Readiness:
 
 
 async def readiness(database: Database) -> Readiness:
+    """Whether the database answers within seconds, and has the expected schema."""
     try:
         async with database.with_answer_limit(ANSWER_LIMIT).connection() as connection:
             value = await Values(connection).first("SELECT version_num FROM alembic_version")

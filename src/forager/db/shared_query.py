@@ -22,6 +22,7 @@ class SharedQuery(Generic[Key, Found]):
         self._asking: asyncio.Task[None] | None = None
 
     async def find(self, key: Key) -> Found | None:
+        """The row of a key; keys that are asked for together share one statement."""
         answer = self._asked.get(key)
         if answer is None:
             answer = self._asked[key] = asyncio.get_running_loop().create_future()

@@ -47,6 +47,7 @@ CONSUMER = "forager.dispatch.application:HintConsumer"
 
 
 def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
+    """The Celery application of a worker: its queues, and what it does with messages."""
     assert settings.broker_url is not None
     renders = find_browser(settings).path is not None
     routes = routes_of(settings.region, settings.task_stages, renders=renders)
@@ -160,6 +161,7 @@ class BandQueue(Queue):  # type: ignore[misc]
 
 
 def queue_of(route: Route) -> BandQueue:
+    """The queue of a route, consumed in turns with those of other bands."""
     return BandQueue(
         route.queue,
         Exchange(EXCHANGE, "direct", durable=True),

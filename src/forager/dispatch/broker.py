@@ -63,6 +63,7 @@ class Broker:
         return self._call(lambda: {name for name in queues if self._may_wait(name)})
 
     def close(self) -> None:
+        """Close the connection; the next message opens it again."""
         self._channel = None
         self._declared.clear()
         with suppress(Exception):  # it is thrown away, whatever it says to that
@@ -177,6 +178,7 @@ class Broker:
 
 
 def declare_exchanges(channel: Any) -> None:
+    """Create the exchanges; those that exist stay."""
     channel.exchange_declare(EXCHANGE, "direct", durable=True, auto_delete=False)
     channel.exchange_declare(DEAD, "fanout", durable=True, auto_delete=False)
     channel.queue_declare(DEAD, durable=True, auto_delete=False, arguments=DEAD_ARGUMENTS)
@@ -184,6 +186,7 @@ def declare_exchanges(channel: Any) -> None:
 
 
 def declare_queue(channel: Any, queue: str) -> None:
+    """Create the queue of a route; one that exists stays."""
     channel.queue_declare(queue, durable=True, auto_delete=False, arguments=QUEUE_ARGUMENTS)
     channel.queue_bind(queue, EXCHANGE, routing_key=queue)
 

@@ -29,6 +29,7 @@ ArchivedPage = tuple[bytes, str, str | None, tuple[tuple[str, str], ...]]
 
 
 async def archived_page(storage: Storage, row: ArchivedDocument) -> ArchivedPage | None:
+    """The archived response of a document, read again; None if it is not readable."""
     if row.ref is None:
         return None
     try:

@@ -45,6 +45,7 @@ class DocumentCleanup:
         self._chunk = chunk
 
     def services(self) -> list[Service]:
+        """The background services that delete rows of old generations."""
         return [
             Service(name="document cleanup", every=INTERVAL, step=self.run_once, first_within=20.0),
             Service(name="text search flush", every=FLUSH_INTERVAL, step=self.flush),
@@ -54,6 +55,7 @@ class DocumentCleanup:
         await self._database.run(removal.flush_pending_lists)
 
     async def run_once(self) -> CleanupResult:
+        """Delete a part of what is abandoned; the answer says how much."""
         await self._abandon()
         removed = await self.delete_abandoned()
         if removed != CleanupResult():

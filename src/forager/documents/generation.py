@@ -32,6 +32,7 @@ class State(StrEnum):
 
     @property
     def label(self) -> str:
+        """The state as it is shown."""
         return self.value.replace("_", " ")
 
 
@@ -78,10 +79,12 @@ class Generation:
 
     @property
     def is_complete(self) -> bool:
+        """Whether all its pages were written."""
         return self.state in COMPLETE
 
     @property
     def is_held_back(self) -> bool:
+        """Whether the quality gate rejected it."""
         return self.state is State.HELD_BACK
 
     @property
@@ -195,6 +198,7 @@ class CrawlEffort:
 
     @property
     def at_fault(self) -> int:
+        """Failed URLs, without those that are gone."""
         return self.failed - sum(times for reason, times in self.reasons.items() if reason in GONE)
 
     @property

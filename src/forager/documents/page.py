@@ -212,6 +212,7 @@ class CommitPlan:
 
 
 def make_plan(pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> CommitPlan:
+    """What a commit writes, by comparing pages with those of the base generation."""
     plan = CommitPlan()
     for page in pages:
         before = previous.get(page.key)

@@ -183,12 +183,14 @@ async def missing_source(
 
 
 def no_such_source(source_id: str) -> NotFound:
+    """The error for an unknown source."""
     return NotFound(
         f"there is no source {source_id}", hint=Hint("{} lists sources.", action("sources list"))
     )
 
 
 def no_such_generation(source_id: str, number: int | None) -> NotFound:
+    """The error for a generation that the source does not have."""
     which = "complete generation" if number is None else f"generation {number}"
     return NotFound(
         f"source {source_id} has no {which}",

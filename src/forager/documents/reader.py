@@ -281,6 +281,7 @@ def named_section(sections: Sequence[SectionRow], title: str | None, name: str) 
 
 
 def no_such_section(url: str, name: str, sections: Sequence[SectionRow]) -> NotFound:
+    """The error for a section that the page does not have, with similar ones."""
     return NotFound(
         f"{url} has no section {name!r}",
         hint=f"Sections: {', '.join(_section_names(sections)[:MAX_NAMES])}",

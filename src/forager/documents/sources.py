@@ -18,7 +18,7 @@ from forager.documents.publication import (
     no_such_generation,
 )
 from forager.documents.store import generations, publishing, removal
-from forager.documents.versions import base_name
+from forager.documents.versions import base_name, select_versions, version_key, version_of
 from forager.errors import InvalidInput, NotAllowed, NotFound, TooManyRequests
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob
@@ -65,11 +65,17 @@ async def get_source(database: Database, source_id: str, *, owner: UUID | None =
 async def get_other_source(
     database: Database, source: Source, name: str, *, owner: UUID | None = None
 ) -> Source:
-    """A source by its name, or another version of a source by its version: `3.12`."""
+    """A source by its name, or the newest of the versions of a source in a range: `3.12`, `3.x`."""
     try:
         return await get_source(database, name, owner=owner)
     except NotFound:
-        return await get_source(database, f"{base_name(source.id)}@{name}", owner=owner)
+        named = await database.run(generations.select_sources_named, base_name(source.id))
+        seen = {each.id: each for each in named if owner is None or each.user_id == owner}
+        others = [each for each in seen if version_of(each) and each != source.id]
+        if not others or version_of(name) is not None:
+            raise
+    newest = max(select_versions(others, name), key=lambda each: version_key(version_of(each)))
+    return seen[newest]
 
 
 async def list_generations(

@@ -24,7 +24,7 @@ from forager.extract.text import name_set
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"(?:[-*>] |\d+\. |>|\s)*(`{3,})")
 _TARGET = re.compile(r"(?<!\\)\]\([a-z][a-z0-9+.-]*+:[^\s()]*+\)")
-_MARKS = re.compile(r"[`*\[\]]+")
+_MARKS = re.compile(r"[`*\[\]^]+")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _BLOCKS = name_set("ul ol dl p div pre table blockquote")
 _MAX_COMPARED = 200  # characters of one element

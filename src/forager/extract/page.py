@@ -16,6 +16,7 @@ from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, hea
 from forager.extract.generators import UNKNOWN, generator_of
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.links import NO_LINKS, LinkSet, links_in_text, resolve_links
+from forager.extract.markdown.formulas import MATH_SCRIPT, formulas_of_scripts
 from forager.extract.markup import close_self_closed, cut_hostile_markup
 from forager.extract.metadata import (
     Elements,
@@ -170,6 +171,8 @@ def _read_html(
     facts: PageFacts, decoded: Decoded, agent: str
 ) -> tuple[PageFacts, LexborHTMLParser]:
     text, cut_markup = cut_hostile_markup(decoded.text)
+    if MATH_SCRIPT in text:
+        text = formulas_of_scripts(text)
     tree = _parsed(close_self_closed(text) if facts.kind is ContentKind.XHTML else text)
     elements = collect_elements(tree)
     resolver = _resolver(facts.url, elements)

@@ -62,10 +62,12 @@ class Cause:
 
     @property
     def type(self) -> ErrorType:
+        """The type of the error, for statistics."""
         return ERROR_TYPES[self.kind]
 
     @property
     def key(self) -> str:
+        """The message without what differs between errors of the same cause."""
         return message_key(self.message)
 
 

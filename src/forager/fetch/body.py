@@ -43,6 +43,7 @@ class Body:
             raise _too_large(f"the body is announced with {length:,} bytes,", self._limit)
 
     def feed(self, data: bytes) -> None:
+        """Add received bytes; raises GiveUp for a body that is too large."""
         self.wire_size += len(data)
         if self.wire_size > self._limit:
             raise _too_large("the body is longer", self._limit)
@@ -55,6 +56,7 @@ class Body:
             self._pieces.append(piece)
 
     def finish(self) -> bytes:
+        """The decoded body; raises Retry for one that was cut short."""
         if self.wire_size and not all(decoder.finished for decoder in self._decoders):
             raise Retry(
                 f"the {self._coding} body ended in the middle of its data", kind=ErrorKind.NETWORK

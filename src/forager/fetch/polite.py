@@ -46,6 +46,7 @@ class DomainTerms:
     allow_private: bool = False
 
     def covers(self, host: str) -> bool:
+        """Whether the terms apply to a host."""
         return host == self.name or host.endswith(f".{self.name}")
 
 
@@ -90,6 +91,7 @@ class Fetching:
 
     @property
     def is_full(self) -> bool:
+        """Whether as many requests are sent as may be at once."""
         return self._budgets.sending >= self._at_once
 
     @property

@@ -163,6 +163,7 @@ _PUBLIC = frozenset({"user-agent", "from", "dnt", "cache-control", "pragma"})
 
 
 def is_public_header(header: str) -> bool:
+    """Whether the value of a request header is no secret."""
     name = header.strip().lower()
     return name in _PUBLIC or name.startswith("accept")
 

@@ -95,6 +95,7 @@ class ImageFetcher:
         self._limits = ResponseLimits(body=limit, total=60.0)
 
     async def run(self) -> None:
+        """Fetch due images until it is canceled."""
         outage = Outage(log, "images put off")
         try:
             while self._settings.images:
@@ -116,6 +117,8 @@ class ImageFetcher:
         """Fetch due images; returns how many were fetched or reused."""
         async with self._database.connection() as connection:
             claimed = await self._due.claim(connection, PER_CLAIM)
+            if not claimed:
+                return 0
             known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
         by_url = _by_url(claimed)
         wanted = [each for each in by_url if not await self._reuse(each, known)]

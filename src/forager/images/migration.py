@@ -26,9 +26,11 @@ class ImageMove:
     place: str
 
     async def count(self) -> int:
+        """Number of files that are left to be copied."""
         return await self.database.run(store.count_unmoved, self.place)
 
     async def run(self, on_progress: Progress) -> MigrationResult:
+        """Copy every file that was not copied yet."""
         moved = MigrationResult()
         seen = 0
         async for file in self._files(moved_only=False):

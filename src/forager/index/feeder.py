@@ -63,6 +63,7 @@ class Feeder:
         }
 
     def service(self) -> Service:
+        """The background service that sends changes to the search engine."""
         return Service(
             name="search index feed",
             every=POLL_INTERVAL,
@@ -81,6 +82,7 @@ class Feeder:
         return fed
 
     async def feed(self, kind: IndexKind) -> int:
+        """Send the changes of a kind; how many messages were handled."""
         async with self._database.connection() as connection:
             state = await store.select_index(connection, kind.name)
             if state is None:

@@ -32,6 +32,7 @@ class IndexWriter:
         self._kind = kind
 
     async def sizes(self, ref_ids: Sequence[int]) -> dict[int, int]:
+        """How large the entries of rows are, so that requests stay small."""
         return await self._database.run(self._kind.sizes, ref_ids)
 
     async def write(
@@ -56,6 +57,7 @@ class IndexWriter:
         return outcome
 
     async def delete(self, targets: Sequence[str], actions: Sequence[BulkAction]) -> WriteResult:
+        """Delete entries from all targets."""
         return await self._send(targets, actions, payload_of(actions))
 
     def _serialize(

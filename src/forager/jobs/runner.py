@@ -50,6 +50,7 @@ class Runner:
         self._queue = queue
 
     async def run(self) -> None:
+        """Run the job, and record how the run ended."""
         job = self.context.job
         parent = None
         if is_traced():

@@ -42,6 +42,7 @@ class Call:
 
     @property
     def services(self) -> Services:
+        """The services that the caller may use."""
         return replace(self.host.services, caller=self.caller)
 
     async def report_progress(self, done: int, total: int, message: str) -> None:
@@ -60,6 +61,7 @@ class LocalCrawls:
     _running: dict[UUID, asyncio.Task[Any]] = field(default_factory=dict)
 
     def start(self, job_id: UUID) -> None:
+        """Run a crawl in this process, unless it runs already."""
         if job_id not in self._running:
             task = asyncio.create_task(self._run(job_id), name=f"crawl {job_id}")
             self._running[job_id] = task
@@ -72,6 +74,7 @@ class LocalCrawls:
             log.exception("a crawl stopped; its job stays in the queue", job=str(job_id))
 
     async def close(self) -> None:
+        """Stop all crawls; they continue where they stopped."""
         running = list(self._running.values())
         for task in running:
             task.cancel()

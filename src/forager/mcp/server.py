@@ -82,6 +82,7 @@ class Tool:
         )
 
     async def call(self, call: Call, given: dict[str, Any]) -> str:
+        """Call the tool with checked arguments; raises InvalidInput."""
         known = _schema_of(self)["properties"]
         if unknown := sorted(set(given) - set(known)):
             raise MCPError(
@@ -263,6 +264,7 @@ class ForagerServer:
 
 
 def create_server(host: Host) -> Server[Any]:
+    """The MCP server for a host."""
     return ForagerServer(host).build()
 
 

@@ -54,6 +54,7 @@ class ParserBreakers:
         self._breakers: dict[tuple[str, str], _Breaker] = {}
 
     async def read(self, page: CachedPage, versions: Mapping[str, str]) -> Parsed:
+        """Read a page with its parser, or with the generic extraction if that is bypassed."""
         name, version = used_parser(page.url, versions)
         if name == GENERIC_NAME:
             return await self._pool.parse(page, versions)

@@ -77,6 +77,7 @@ def find_fixtures(paths: Iterable[Path]) -> Iterator[Fixture]:
 
 
 def load_fixture(path: Path) -> Fixture:
+    """A fixture; raises NotFound without a saved page, and InvalidInput for another file."""
     page = page_of(path)
     if page is None:
         raise NotFound(f"{path} has no saved page beside it")

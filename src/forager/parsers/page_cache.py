@@ -48,6 +48,7 @@ class PageCache:
         self._domains: dict[int, int] = {}
 
     def put(self, task_id: int, domain_id: int, ref: ArchiveRef, page: CachedPage) -> None:
+        """Keep a page for the parse stage; old ones are dropped when there is no room."""
         self.take(task_id, ref)
         self._pages[task_id] = (ref, page)
         self._domains[task_id] = domain_id
@@ -62,6 +63,7 @@ class PageCache:
         return known[1] if known is not None and known[0] == ref else None
 
     def forget(self, task_ids: list[int]) -> None:
+        """Drop pages of tasks."""
         for task_id in task_ids:
             if task_id in self._pages:
                 _, page = self._pages.pop(task_id)

@@ -81,7 +81,7 @@ class SiteParser:
 
         class LampShop(SiteParser):
             name = "lampshop"
-            patterns = ("https://lamps.example.org/p/*",)
+            patterns = ("lamps.example.org/p/*",)
 
             def price(self) -> Decimal | None:
                 return self.amount("#price .now")

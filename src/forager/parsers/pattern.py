@@ -31,6 +31,7 @@ class UrlPattern:
 
     @classmethod
     def compile(cls, pattern: str) -> UrlPattern:
+        """A pattern from its text; raises InvalidInput."""
         place, slash, path = pattern.strip().partition("/")
         host, colon, port = place.lower().partition(":")
         if not slash or not _HOST.fullmatch(host) or (colon and not _is_port(port)):
@@ -47,6 +48,7 @@ class UrlPattern:
         return len(self.written.replace("*", ""))
 
     def matches(self, url: str) -> bool:
+        """Whether a URL has this host, port and path."""
         host = host_of(url)
         if self.port is not None and self.port != _port_of(url, host):
             return False

@@ -55,6 +55,7 @@ async def check_rates(
 
 
 async def degraded_domains(database: Database, settings: Settings) -> list[DomainRate]:
+    """Domains with a recent alert whose pages are still read worse than before."""
     async with database.connection() as connection:
         alerted = await store.select_alerted(connection, EventKind.PARSER_DEGRADED)
         return await _degraded(connection, alerted, settings)
@@ -129,6 +130,7 @@ def _place(cursor: str) -> tuple[str, str, str, str]:
 async def parser_rates(
     database: Database, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], ParserRate]:
+    """How well each version reads pages, by parser and version."""
     rows = await database.run(
         store.select_parser_rates, versions, recent=RECENT, good=GOOD_OUTCOMES
     )

@@ -232,6 +232,7 @@ def withhold(product: Product, fields: Sequence[FieldName]) -> Product:
 
 
 def without(product: Product, absent: tuple[FieldName, ...]) -> Product:
+    """The product without the fields that a parser says do not exist."""
     if not absent:
         return product
     evidence = {name: said for name, said in product.evidence.items() if name not in absent}

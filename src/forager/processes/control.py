@@ -144,6 +144,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
+    """A message from its line."""
     fields = orjson.loads(line)
     message_type = _TYPES[fields.pop("type")]
     if message_type is Stop:

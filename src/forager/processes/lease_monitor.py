@@ -80,6 +80,7 @@ class LeaseMonitor:
         self._blamed: str | None = None
 
     def start(self) -> None:
+        """Start the thread that watches the leases."""
         threading.Thread(target=self._watch, name="lease monitor", daemon=True).start()
 
     def attach(self, deliver: Callable[[Command], None]) -> None:

@@ -145,6 +145,7 @@ class Sandbox:
     async def start(
         cls, module: str, argument: bytes, limits: SandboxLimits, *, subject: str = "page"
     ) -> Self:
+        """A process that answers requests with a function of the module."""
         sandbox = cls(module, argument, limits, subject)
         await sandbox._spawn()
         sandbox._tasks = [
@@ -155,6 +156,7 @@ class Sandbox:
 
     @property
     def load(self) -> int:
+        """Number of requests that wait for an answer."""
         return len(self._waiting)
 
     def works_for(self, users: Set[Hashable]) -> bool:
@@ -188,6 +190,7 @@ class Sandbox:
             self._send(encode_frame({"context": key, "forget": True}, []))
 
     async def stop(self) -> None:
+        """End the process; waiting requests fail."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

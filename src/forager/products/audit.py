@@ -31,6 +31,7 @@ async def audit_catalog(database: Database, settings: Settings) -> Report:
 
 
 async def last_audit(database: Database) -> Report:
+    """The findings of the last audit; raises NotFound before the first."""
     page = await list_events(database, kind=EventKind.AUDIT, limit=1)
     if not page.items:
         raise NotFound(

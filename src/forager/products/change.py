@@ -71,6 +71,7 @@ class ProductChange:
 
 
 def change_events(change: ProductChange) -> list[NewEvent]:
+    """The events of a change: added, price, availability."""
     events = []
     if change.known.is_new:
         events.append(event_of(change, EventKind.PRODUCT_ADDED, _offer_payload(change.new)))
@@ -142,6 +143,7 @@ def _is_same_move(change: ProductChange, variant: VariantChange) -> bool:
 def variant_events(
     changes: Iterable[ProductChange], variants: Sequence[VariantChange]
 ) -> list[NewEvent]:
+    """The events of changed variants."""
     by_id = {change.known.id: change for change in changes}
     return [
         event_of(

@@ -40,7 +40,9 @@ class ProductSettings(BaseModel):
         default=30 * 86400.0, description="Longest interval of adaptive scheduling."
     )
     scheduler_interval: Seconds = Field(
-        default=1.0, description="How often the scheduler looks for tasks that are due."
+        default=1.0,
+        description="How often the scheduler looks for tasks that are due; after a minute without"
+        " any, at most every 3 seconds.",
     )
     task_concurrency: int = Field(
         default=32,

@@ -25,6 +25,10 @@ log = get_logger("scheduler")
 TASKS_PER_TICK = 2_000
 # a tick costs a dozen statements: while no task is due, one is enough to look for work
 FULL_TICK_EVERY = 10.0
+# after so long without any work, the scheduler looks for it less often; ticks show that it runs
+IDLE_AFTER = 60.0
+IDLE_LOOK_EVERY = 3.0
+IDLE_TICK_EVERY = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class Scheduler:
         self._settings = settings
         self._window = settings.scheduler_interval + LOOK_AHEAD
         self._robots = RobotsDelays(agent_header(settings))
-        self._full_tick_at = 0.0
+        self._look_at = self._full_tick_at = 0.0
+        self._idle_from = local_time() + IDLE_AFTER
 
     def service(self) -> Service:
         """The background service that makes due tasks available to workers."""
@@ -64,9 +69,16 @@ class Scheduler:
 
     async def _step(self) -> int:
         now = local_time()
-        if now < self._full_tick_at and not await self._database.run(store.has_work):
+        if now < self._look_at:
             return 0
-        self._full_tick_at = now + FULL_TICK_EVERY
+        has_work = await self._database.run(store.has_work)
+        if has_work:
+            self._idle_from = now + IDLE_AFTER
+        is_idle = now >= self._idle_from
+        self._look_at = now + IDLE_LOOK_EVERY if is_idle else now
+        if not has_work and now < self._full_tick_at:
+            return 0
+        self._full_tick_at = now + (IDLE_TICK_EVERY if is_idle else FULL_TICK_EVERY)
         tick = await self.run_once()
         return max(tick.woken, tick.queued)
 

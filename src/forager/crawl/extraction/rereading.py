@@ -91,6 +91,7 @@ class BoilerplateLearner:
 
     @property
     def is_learning(self) -> bool:
+        """Whether blocks are being learned now."""
         return self._learning is not None and not self._learning.done()
 
     async def turn(self, entry: FrontierEntry, size: int) -> None:
@@ -116,6 +117,7 @@ class BoilerplateLearner:
                 self._extracted.add(entry.seq)
 
     def committed(self, entries: Iterable[FrontierEntry]) -> None:
+        """Forget entries that were read before blocks were known, once committed."""
         self._extracted.difference_update(entry.seq for entry in entries)
 
     @property
@@ -222,6 +224,7 @@ class Rereading:
     pages: Pages
 
     async def plan(self, job_id: UUID, keys: Sequence[bytes]) -> CommitPlan:
+        """Read archived pages again, and plan to write those that changed."""
         rows = await self.database.run(store.select_archived, job_id, keys)
         settled = [await self._read(row) for row in rows]
         return self.pages.plan(settled, [row.ref for row in rows])

@@ -71,6 +71,7 @@ class Discovery:
         return sum(each.nbytes for each in sets) / 2**20
 
     def knows(self, key: bytes) -> bool:
+        """Whether the crawl has met a URL; a false positive is improbable."""
         return key_fingerprint(key) in self._seen
 
     def remember_keys(self, keys: Iterable[bytes]) -> None:

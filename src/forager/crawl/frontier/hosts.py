@@ -83,6 +83,7 @@ class HostQueues:
         return len(self._hosts)
 
     def of_entry(self, entry: FrontierEntry) -> HostQueue:
+        """The queue of the host of an entry, which is made if there is none."""
         origin = origin_of(entry.url)
         host = self._hosts.get(origin)
         if host is None:

@@ -49,6 +49,7 @@ class KnownUrls:
 
     @property
     def is_complete(self) -> bool:
+        """Whether all known URLs are loaded."""
         return self._loading is None or self._loading.done()
 
     @asynccontextmanager

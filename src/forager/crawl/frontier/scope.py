@@ -156,6 +156,7 @@ class CrawlScope:
 
 
 def translation_rule(found: str, wanted: str) -> ScopeRule:
+    """The rule that excludes a page in another language."""
     return ScopeRule(ScopeReason.LANGUAGE, f"its language is {found}, not {wanted}")
 
 

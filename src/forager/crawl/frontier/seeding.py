@@ -204,11 +204,13 @@ async def sitemap_urls(
 
 
 async def fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
+    """The body of a sitemap, fetched politely."""
     request = Request(url, limits=SITEMAP_LIMITS)
     return (await fetch_page(robots, request, max_hops=5)).body
 
 
 def first_urls(options: CrawlOptions) -> list[NormalizedUrl]:
+    """The URLs that a crawl starts with."""
     if options.strategy is not Strategy.LLMS:
         return list(options.seeds)
     files = ("/llms.txt", "/llms-full.txt")

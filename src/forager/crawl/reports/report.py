@@ -33,6 +33,7 @@ class CrawlWait:
 
     @property
     def message(self) -> str:
+        """What the crawl waits for, with the time until the next request."""
         if self.seconds is None or self.seconds < 1:
             return self.reason
         return f"{self.reason}, next request in {rounded_time(self.seconds)}"
@@ -109,6 +110,7 @@ class CrawlReport:
         return job.stop_reason or (job.error_message if job.status in FINISHED else None)
 
     def as_json(self) -> dict[str, Any]:
+        """The report as JSON, as the command line prints it."""
         return {
             "job_id": str(self.job.id),
             "source_id": self.job.source_id,

@@ -103,6 +103,7 @@ async def count_by_outcome(
 
 
 async def can_sort(database: Database, job_id: UUID, wanted: UrlFilter) -> bool:
+    """Whether the list is short enough to be sorted."""
     return await database.run(count_to_sort, job_id, wanted) <= MAX_SORTED
 
 

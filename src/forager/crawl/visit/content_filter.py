@@ -24,6 +24,7 @@ class ContentFilter:
         self._bits: mmap | None = None
 
     def add(self, content_hash: bytes) -> None:
+        """Remember a content."""
         number = _number(content_hash)
         if self._bits is not None:
             _set_bits(self._bits, number)

@@ -42,6 +42,7 @@ class LoginWatch:
 
     @classmethod
     def of(cls, options: CrawlOptions) -> LoginWatch:
+        """The watch of a crawl; it is on for crawls with secret headers."""
         has_secret = any(not is_public_header(name) for name in options.headers)
         return cls(is_on=has_secret and options.files is None)
 
@@ -54,6 +55,7 @@ class LoginWatch:
         )
 
     def is_login_form(self, entry: FrontierEntry, *, asks_password: bool) -> bool:
+        """Whether a page that should not be one asks for a password."""
         return self.is_on and asks_password and not _LOGIN_URL.search(entry.url)
 
     def read_page(self, entry: FrontierEntry) -> None:

@@ -79,6 +79,7 @@ class Visitor:
     _fresh: dict[bytes, str] = field(default_factory=dict, init=False)
 
     def remember_content(self, content_hash: bytes) -> None:
+        """Remember a content, so that the next page with it is a duplicate."""
         self._contents.add(content_hash)
 
     def committed(self, settled: Settlement) -> None:

@@ -135,6 +135,7 @@ def encode_cursor(cursor: SearchCursor, *question: str | None) -> str:
 
 
 def decode_cursor(text: str, *question: str | None) -> SearchCursor:
+    """The place of a cursor; raises InvalidInput."""
     try:
         if len(text) > MAX_LENGTH:
             raise ValueError("too long")

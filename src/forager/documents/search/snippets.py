@@ -238,6 +238,7 @@ def facets_of(pages: Sequence[Sequence[Candidate]]) -> dict[str, dict[str, int]]
 async def hits_of(
     connection: Connection, pages: Sequence[Sequence[Candidate]], generations: Sequence[int]
 ) -> list[Hit]:
+    """The found pages with their sections and snippets."""
     shown = [page[: MAX_SECTIONS + 1] for page in pages]
     keys = [(each.document_id, each.position) for page in shown for each in page]
     if not keys:

@@ -144,8 +144,7 @@ class Converter(Definitions):
         if not self._lists and not self._cell and self._is_contents(index, end):
             self._tokens.removed[index] = ElementVerdict.CONTENTS.value
             return end + 1
-        start = tag.attributes.get("start", "")
-        number = int(start) if start.isdecimal() and len(start) < 10 else 1
+        number = _number(tag.attributes.get("start"), 1)
         self._lists.append(number if tag.name == "ol" else None)
         self._ends[end] = self._close_list
         return index + 1
@@ -160,9 +159,11 @@ class Converter(Definitions):
         self._lists.pop()
         self.blocks.end_list()
 
-    def item(self, index: int, _tag: Tag) -> int:
+    def item(self, index: int, tag: Tag) -> int:
         self._flush()
         number = self._lists[-1] if self._lists else None
+        if number is not None and tag.attributes:
+            number = _number(tag.attributes.get("value"), number)
         marker = "- "
         if number is not None:
             marker = f"{number}. "
@@ -332,6 +333,10 @@ _MAX_LINES = 400  # tags of inline code that may be a block
 _NEAR_START = 8  # tags between the beginning of an article and its title
 
 
+def _number(written: str | None, default: int) -> int:
+    return int(written) if written and written.isdecimal() and len(written) < 10 else default
+
+
 def _cell_lines(contents: Iterable[str]) -> list[str]:
     """The lines of a cell, which are joined to one: code as inline code, without its fences."""
     kept: list[str] = []
@@ -365,6 +370,7 @@ _ACTIONS: dict[str, _Action] = {
     "img": Converter.image,
     "br": Converter.line_break,
     "q": Converter.quoted,
+    "sup": Converter.superscript,
     "math": Converter.math,
     "blockquote": Converter.quote,
     "hr": Converter.rule,

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import re
+from html import escape
 
 from forager.extract.markdown.tags import unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
 
 _DELIMITED = re.compile(r"\s*(?:\\\((.*)\\\)|\\\[(.*)\\\]|\$\$(.*)\$\$|\$(.*)\$)\s*", re.DOTALL)
+
+
+# how MathJax 2 and kramdown write formulas
+MATH_SCRIPT = "math/tex"
+_SCRIPT = re.compile(
+    r"""<script\b[^>]{0,100}\btype=["']?math/tex(; ?mode=display)?["']?[^>]{0,100}>"""
+    r"((?:[^<]++|<(?!/?script\b))*+)</script>",
+    re.IGNORECASE,
+)
+_CDATA = re.compile(r"%? *<!\[CDATA\[|%? *\]\]>")
+
+
+def formulas_of_scripts(html: str) -> str:
+    """The page with its formulas in scripts as text, in the delimiters of TeX."""
+
+    def shown(script: re.Match[str]) -> str:
+        source = escape(_CDATA.sub("", script[2]).strip(), quote=False)
+        if script[1]:
+            return f'<div class="math">\\[{source}\\]</div>'
+        return f'<span class="math">\\({source}\\)</span>'
+
+    return _SCRIPT.sub(shown, html)
 
 
 def formula_of(tokens: Tokens, index: int, *, display: bool = False) -> str:

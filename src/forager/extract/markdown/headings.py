@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from forager.extract.content.boilerplate import HEADINGS, ElementVerdict
 from forager.extract.markdown.tags import Tag, unescape
-from forager.extract.markdown.tokens import Tokens
+from forager.extract.markdown.tokens import Tokens, is_exponent
 from forager.extract.text import collapse, name_set
 
 PERMALINK = "a permalink, a button or a link to the source in a heading"
@@ -53,6 +53,8 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
         tag = tokens.tags[index]
         if tag.gap and index < end:
             parts.append(tag.gap)
+        elif tag.name == "sup" and index < end and is_exponent(tokens, index):
+            parts.append("^")
         elif is_label(tokens, index) and "".join(parts[-4:])[-1:].isalnum():
             parts.append(" ")
         is_element = index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index

@@ -19,7 +19,7 @@ from forager.extract.markdown.escape import (
 from forager.extract.markdown.formulas import formula_of, tex
 from forager.extract.markdown.headings import is_label, is_sign
 from forager.extract.markdown.tags import Attributes, Tag, unescape
-from forager.extract.markdown.tokens import Tokens
+from forager.extract.markdown.tokens import Tokens, is_exponent
 from forager.extract.text import collapse
 from forager.extract.urls import MAX_CACHED_LENGTH, NEEDS_NO_PAGE, PLAIN_SEGMENT, directory_of
 
@@ -205,6 +205,12 @@ class Phrasing:
         self._parts.append(gap)
         if gap == " ":
             self._ends.setdefault(self._tokens.closing[index], lambda: self._parts.append(" "))
+
+    def superscript(self, index: int, _tag: Tag) -> int:
+        """Write exponents as such: 2<sup>32</sup> is not 232."""
+        if self._parts and is_exponent(self._tokens, index):
+            self._parts.append("^")
+        return index + 1
 
     def quoted(self, index: int, _tag: Tag) -> int:
         self._parts.append("“")

@@ -12,8 +12,8 @@ from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import name_set
 
 _MAX_STYLES = 100_000  # characters
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_RULE = re.compile(r"([^{};@]{1,500})\{([^{}]{1,2000})\}")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_MAX_RULE = 2_000  # characters of selectors or of a style
 _SELECTOR = re.compile(r"(?:div|p|span|blockquote)?\.([\w-]+)", re.IGNORECASE)
 _CODE = re.compile(rf"{MONOSPACE.pattern}|white-space\s*:\s*pre\s*(?:;|$|!)", re.IGNORECASE)
 _BLOCK = re.compile(r"display\s*:\s*(?:block|flex|grid|table|list-item)\s*(?:;|$|!)", re.IGNORECASE)
@@ -33,7 +33,11 @@ class _Styled(NamedTuple):
 def _read(styles: str) -> _Styled:
     code: set[str] = set()
     blocks: set[str] = set()
-    for selectors, style in _RULE.findall(_COMMENT.sub("", styles)):
+    for rule in _COMMENT.sub("", styles).split("}"):
+        around, _, style = rule.rpartition("{")
+        selectors = around.rpartition("{")[2]
+        if max(len(selectors), len(style)) > _MAX_RULE:
+            continue
         found = [code] * bool(_CODE.search(style)) + [blocks] * bool(_BLOCK.search(style))
         if not found:
             continue
@@ -52,16 +56,20 @@ def apply_styles(tokens: Tokens, styles: str) -> None:
     code, blocks = _read(styles[:_MAX_STYLES])
     if not code and not blocks:
         return
+    # most elements have one of few lists of classes
+    known: dict[str, tuple[bool, bool]] = {}
     for index, tag in enumerate(tokens.tags):
         if "class" not in tag.attributes:
             continue
-        classes = tag.attributes["class"].lower().split()
-        if tag.name in _CODE_BLOCKS:
-            size = tokens.closing[index] - index
-            if not code.isdisjoint(classes) and size < _MAX_SHARE * len(tokens.tags):
+        if (classes := tag.attributes["class"]) not in known:
+            names = classes.lower().split()
+            known[classes] = not code.isdisjoint(names), not blocks.isdisjoint(names)
+        is_code, is_block = known[classes]
+        if is_code and tag.name in _CODE_BLOCKS:
+            if tokens.closing[index] - index < _MAX_SHARE * len(tokens.tags):
                 traits = traits_of(tag.name, tag.attributes)._replace(code=True)
                 tokens.tags[index] = replace(tag, traits=traits)
-        elif tag.name == "span" and not code.isdisjoint(classes):
+        elif is_code and tag.name == "span":
             tokens.tags[index] = replace(tag, name="code")
-        elif tag.name in _INLINE and not tag.gap and not blocks.isdisjoint(classes):
+        elif is_block and tag.name in _INLINE and not tag.gap:
             tokens.tags[index] = replace(tag, gap=" ")

@@ -306,7 +306,9 @@ def _gap(attributes: Attributes) -> str:
     return " " if _DISPLAYED.search(attributes.get("style", "")) else ""
 
 
-MONOSPACE = re.compile(r"font(?:-family)?\s*:[^;]*(?:monospace|courier|consolas|menlo)", re.I)
+MONOSPACE = re.compile(
+    r"font(?:-family)?\s*:[^;]{0,200}?(?:monospace|courier|consolas|menlo)", re.I
+)
 _TITLED = name_set("div p span td")
 _TITLES = name_set("title page-title pagetitle doc-title doctitle document-title")
 RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")

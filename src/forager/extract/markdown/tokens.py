@@ -92,8 +92,24 @@ class Tokens:
                 index = self.closing[index]
             elif tag.name in ("br", "/p", "/div", "/li"):
                 parts.append(" ")
+            elif tag.name == "sup" and index < end and is_exponent(self, index):
+                parts.append("^")
             index += 1
         return "".join(parts)
+
+
+_EXPONENT = re.compile(r"[-+\u2212\u2013]?(?:\d{1,4}|[nmkij])(?:[-+\u2212\u2013]\d{1,4})?")
+
+
+def is_exponent(tokens: Tokens, index: int) -> bool:
+    """Whether a `<sup>` without a link is a number or an index after a number, a name or `)`."""
+    end = tokens.closing[index]
+    before = tokens.texts[index] or (tokens.texts[index - 1] if index else "")
+    if not (before[-1:].isalnum() or before[-1:] == ")") or end - index > 3:
+        return False
+    if any(tag.name == "a" for tag in tokens.tags[index + 1 : end]):
+        return False
+    return _EXPONENT.fullmatch("".join(tokens.texts[index + 1 : end + 1]).strip()) is not None
 
 
 _INLINE = name_set(

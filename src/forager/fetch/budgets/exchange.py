@@ -145,6 +145,7 @@ class ServerClock:
         self._round_trip = 0.0
 
     def observe(self, sent: float, received: float, said: float) -> None:
+        """Compare the clocks by one exchange; the bounds become narrower."""
         low, high = sent - said, received - said
         slack = DRIFT * (received - self._seen)
         self._low = max(self._low - slack, low)
@@ -157,6 +158,7 @@ class ServerClock:
 
     @property
     def is_known(self) -> bool:
+        """Whether there was an exchange."""
         return self._seen > 0
 
     @property

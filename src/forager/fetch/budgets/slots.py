@@ -153,6 +153,7 @@ class RequestLane:
         return inf
 
     def use(self, now: float) -> None:
+        """Use the next slot."""
         window = self._windows[0]
         window.due = max(window.due, now - window.lateness) + window.delay
 
@@ -160,6 +161,7 @@ class RequestLane:
         self._windows.clear()
 
     def slots_left(self) -> int:
+        """Slots that are reserved and not used."""
         return sum(_slots_in(window) for window in self._windows)
 
     def drop(self, *, before: float = 0.0, faster_than: float = 0.0) -> None:

@@ -12,6 +12,7 @@ DEFAULT_CONCURRENCY = 5
 
 
 def default_delay(host: str) -> float:
+    """Seconds between requests to a host without other settings."""
     return 0.0 if is_loopback(host) else DEFAULT_DELAY
 
 
@@ -28,6 +29,7 @@ class CrawlTerms:
         return DEFAULT_CONCURRENCY if self.concurrency is None else self.concurrency
 
     def delay_for(self, domain: str) -> float:
+        """Seconds between requests that the crawl asks for."""
         return default_delay(domain) if self.delay is None else self.delay
 
 

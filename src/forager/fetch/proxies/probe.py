@@ -88,11 +88,13 @@ class ProxyProber:
         self._region = region
 
     def service(self) -> Service:
+        """The background service that tests failing proxies."""
         return Service(
             name="proxy probes", every=LOOK_INTERVAL, step=self.run_once, first_within=0.0
         )
 
     async def run_once(self) -> list[ProbeResult]:
+        """Test the proxies that are due."""
         due = await self._database.run(store.claim_probes, limit=AT_ONCE, region=self._region)
         results = await asyncio.gather(*map(self._probe, due))
         for result in results:

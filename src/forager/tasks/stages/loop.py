@@ -63,7 +63,7 @@ class StageParts:
 
 
 # a stage without work is woken by notifications, and polls less often
-IDLE_POLLS = 5.0
+IDLE_POLLS = 10.0
 
 
 class StageLoop(ABC, Generic[Result]):
