@@ -25,7 +25,7 @@ from forager.extract.urls import NormalizedUrl
 from forager.jobs.context import JobContext
 from forager.logs import get_logger
 from forager.metrics.catalog import ERRORS, PAGE_BYTES, PAGES
-from forager.render.stats import upsert_shape_stats
+from forager.render.stats import ShapeStats, upsert_shape_stats
 from forager.tracing import span
 
 log = get_logger("crawl")
@@ -174,10 +174,14 @@ class Committer:
         stats = {
             s.shape_stats.shape: s.shape_stats for s in batch.settled if s.shape_stats is not None
         }
-        if stats and (source_id := self.context.job.source_id):
-            await upsert_shape_stats(connection, source_id, list(stats.values()))
+        await self.write_shape_stats(connection, list(stats.values()))
         await self._track_products(connection, batch.settled)
         await record_growth(connection, [ref for ref in refs if ref is not None])
+
+    async def write_shape_stats(self, connection: Connection, stats: Sequence[ShapeStats]) -> None:
+        """Store what rendering gained, for the next crawls of the source."""
+        if stats and (source_id := self.context.job.source_id):
+            await upsert_shape_stats(connection, source_id, stats)
 
     async def _track_products(self, connection: Connection, settled: Sequence[Settlement]) -> None:
         """Product pages become tasks in the commit that settles them."""

@@ -23,7 +23,7 @@ from forager.fetch.budgets.terms import CrawlTerms
 from forager.fetch.budgets.view import HostPace
 from forager.fetch.budgets.waits import HostWait
 from forager.jobs.kinds import Completed, Outcome, Paused, Stopped, Waiting
-from forager.render.stats import ShapeStats, upsert_shape_stats
+from forager.render.stats import ShapeStats
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
@@ -53,7 +53,6 @@ LONGEST_WAIT = 60.0
 
 RETRIES_WAIT = "URLs are waiting to be tried again"
 SHORTEST_PAUSE = 0.01
-
 FINISHED = Completed("finished")
 
 
@@ -330,8 +329,7 @@ class Engine:
     # --- ends -----------------------------------------------------------------------------------
 
     def _busy(self) -> bool:
-        learning = self._learner.is_learning
-        return bool(self._visits or self._settled or self._committing or learning)
+        return bool(self._visits or self._settled or self._committing or self._learner.is_learning)
 
     async def _idle(self) -> Outcome | None:
         """Finish, or wait for a host or a retry, when nothing is under way."""
@@ -359,10 +357,8 @@ class Engine:
     async def _hand_over(self, shape_stats: ShapeStats) -> Outcome:
         """Leave the crawl to a worker with a browser: the stats keep the others from it."""
         await self._leave(Stopped())
-        source = self._context.job.source_id
-        assert source is not None
         async with self._context.commit() as connection:
-            await upsert_shape_stats(connection, source, [shape_stats])
+            await self._committer.write_shape_stats(connection, [shape_stats])
         return Waiting(0.0, "some pages need a worker with a browser")
 
     async def _leave(self, outcome: Outcome) -> Outcome:

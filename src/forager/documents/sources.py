@@ -69,13 +69,13 @@ async def get_other_source(
     try:
         return await get_source(database, name, owner=owner)
     except NotFound:
-        if version_of(name) is not None:
+        named = await database.run(generations.select_sources_named, base_name(source.id))
+        seen = {each.id: each for each in named if owner is None or each.user_id == owner}
+        others = [each for each in seen if version_of(each) and each != source.id]
+        if not others or version_of(name) is not None:
             raise
-    named = await database.run(generations.select_sources_named, base_name(source.id))
-    seen = [each.id for each in named if owner is None or each.user_id == owner]
-    found = select_versions([each for each in seen if each != source.id], name)
-    newest = max(found, key=lambda each: version_key(version_of(each)))
-    return next(each for each in named if each.id == newest)
+    newest = max(select_versions(others, name), key=lambda each: version_key(version_of(each)))
+    return seen[newest]
 
 
 async def list_generations(

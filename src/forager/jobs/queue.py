@@ -21,13 +21,13 @@ from forager.jobs.job import Job, JobEvent, JobFilters, NewJob, StateCount
 from forager.jobs.lifecycle import Choice, IllegalMove, Status, Transition
 from forager.jobs.store import listing, reads
 from forager.jobs.store import moves as job_rows
-from forager.jobs.store.moves import merge_payload
-from forager.jobs.store.reads import count_active, select_jobs_by_id, select_waiting_for_browser
+from forager.jobs.store.moves import merge_payload as merge_payload
+from forager.jobs.store.reads import count_active as count_active
+from forager.jobs.store.reads import select_jobs_by_id as select_jobs_by_id
+from forager.jobs.store.reads import select_waiting_for_browser as select_waiting_for_browser
 from forager.jobs.worker_queue import WorkerQueue
 from forager.services.service import in_chunks
 from forager.tracing import span
-
-__all__ = ["count_active", "merge_payload", "select_jobs_by_id", "select_waiting_for_browser"]
 
 PRUNE_BATCH = 500
 
