@@ -208,6 +208,11 @@ def test_a_table_whose_rows_are_lines_of_code() -> None:
     assert body_of(read(f"<table>{prose * 2}</table>")) == "Some `text`\n\nSome `text`"
 
 
+def test_tasks_keep_their_marks() -> None:
+    html = "<ul><li><input type=checkbox checked> done<li><input type=checkbox> <b>open</b></ul>"
+    assert body_of(read(html)) == "- [x] done\n- [ ] **open**"
+
+
 def test_exponents_in_headings() -> None:
     sections = read("<h2>Below 2<sup>32</sup></h2><p>x</p>").sections
     assert sections[1].heading == "Below 2^32"
