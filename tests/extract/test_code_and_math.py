@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from forager.extract.document import Document, extract_reading
 from forager.extract.losses import count_losses
+from forager.extract.markdown.escape import code_text
+from forager.extract.markdown.tokens import tokenize
 
 URL = "https://docs.example.org/guide/page.html"
 SENTENCE = "The quick brown fox explains how to configure the frobnicator."
@@ -128,6 +132,37 @@ def test_the_signature_of_a_definition_is_code() -> None:
 )  # fmt: skip
 def test_formulas(html: str, markdown: str) -> None:
     assert body_of(read(html)) == markdown
+
+
+def test_a_script_that_writes_formulas_ends_where_it_ended() -> None:
+    writes = r"<script>add('<script type=\"math/tex\">' + formula + '<\/script>')</script>"
+    writes = writes.replace('\\"', '"')
+    assert body_of(read(f"{writes}<p>Shown.</p>")) == "Shown."
+    unclosed = "<p>Shown.</p><script type='math/tex'>x"
+    assert body_of(read(unclosed)) == "Shown."
+
+
+def test_blanks_in_formulas_and_code_take_linear_time() -> None:
+    blanks = " " * 1_000_000
+    assert body_of(read(f"<p><script type='math/tex'>x{blanks}y</script></p>")).startswith("$x")
+    code = f"<div class=example>a\n{blanks}b<br>c{blanks}d</div>"
+    assert "```\na b\nc" in read(code, STYLE).markdown
+
+
+def test_a_piece_of_code_is_read_alone() -> None:
+    class CountedTexts(list[str]):
+        copied = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            found = super().__getitem__(place)
+            self.copied += len(found) if isinstance(place, slice) else 0
+            return found
+
+    tokens = tokenize(f"<body>{'<p>text</p>' * 500}<div>a<br>b</div></body>")
+    tokens.texts = texts = CountedTexts(tokens.texts)
+    start = next(at for at, tag in enumerate(tokens.tags) if tag.name == "div")
+    assert code_text(tokens, start, tokens.closing[start]) == "a\nb"
+    assert texts.copied < 10
 
 
 def test_a_synopsis_of_functions_is_code() -> None:

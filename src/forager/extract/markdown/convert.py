@@ -210,8 +210,10 @@ class Converter(Definitions):
 
     def _is_styled_code(self, index: int, end: int) -> bool:
         """Whether an element that is code by its style holds no blocks."""
-        names = {tag.name for tag in self._tokens.tags[index + 1 : end][:_MAX_LINES]}
-        return end - index < _MAX_LINES and names.isdisjoint(_BLOCKS | _NOT_IN_CODE)
+        if end - index >= _MAX_LINES:
+            return False
+        names = {tag.name for tag in self._tokens.tags[index + 1 : end]}
+        return names.isdisjoint(_BLOCKS | _NOT_IN_CODE)
 
     def _language_of(self, index: int, end: int, attributes: Attributes) -> str:
         tags, languages = self._tokens.tags, self._languages

@@ -7,12 +7,15 @@ and `snake_case` must stay one word.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_dropped
 from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
+
+# by their places, of a whole page or of a part of it
+Texts = Sequence[str] | Mapping[int, str]
 
 _ACTIVE = re.compile(
     r"""
@@ -107,10 +110,11 @@ _LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
 
 def code_text(tokens: Tokens, start: int, end: int) -> str:
     """The text of code, without line numbers, buttons and colors."""
-    texts, tags = tokens.texts, tokens.tags
+    tags = tokens.tags
+    texts: Texts = tokens.texts
     name = tags[start].name
     if name == "table" or (name != "pre" and any(tag.name == "br" for tag in tags[start:end])):
-        texts = [*texts[:start], *map(_unwrapped, texts[start : end + 1])]
+        texts = dict(enumerate(map(_unwrapped, texts[start : end + 1]), start))
     parts: list[str] = []
     index = start + 1
     while index < end:
@@ -132,7 +136,7 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
     return code
 
 
-_WRAPPED = re.compile(r"[ \t]*\n\s*")
+_WRAPPED = re.compile(r"(?<![ \t])[ \t]*+\n\s*")
 
 
 def _unwrapped(text: str) -> str:
@@ -194,9 +198,7 @@ _NUMBERS = re.compile(r"[\d\s.]*")
 _WIDGETS = frozenset({"div", "a", "nav", "ul"})
 
 
-def _ends_line(
-    parts: list[str], texts: Sequence[str], tags: Sequence[Tag], index: int, end: int
-) -> bool:
+def _ends_line(parts: list[str], texts: Texts, tags: Sequence[Tag], index: int, end: int) -> bool:
     name = tags[index].name
     if name == "br":
         return True
