@@ -277,8 +277,11 @@ compared with the text that Chromium shows: after these corrections, no two word
 
 The lost headings of SQLAlchemy, GRASS, LDoc, libvirt, Pike and NSIS that were looked up are those
 of menus, tables of contents and page heads; those of Erlang repeat a title. The words that are left
-touch a mark of a footnote, a formula or the number of a line. Code of generators without a known
-language names none."""
+touch a mark of a footnote, a formula, the number of a line or another link. Code of generators
+without a known language names none.
+
+CPU of extraction on 25 pages of each site, versions 11 and 12 in turn, best of 18 for each page:
+SQLAlchemy 1.00, YARD 1.01, Git 1.00 and Racket 1.00 times as long."""
 
 
 def _row(facts: PackageFacts) -> list[str]:

@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -74,9 +74,15 @@ def pytest_unconfigure() -> None:
         remove_memory_folder(os.getpid())
 
 
-def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: the garbage collector need not look at them again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay to the end: the garbage collector need not look at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _is_long(item: pytest.Item) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from crawl.test_lost_state import paused_halfway
 from forager.crawl.frontier import known
 from forager.crawl.store import visited
 from forager.db.database import Connection
+from forager.errors import StatementTimedOut
 from forager.jobs.lifecycle import Status
 from forager.processes.control import StopCause
 from servers.site import Site, html, text
@@ -52,6 +54,42 @@ async def test_pages_are_fetched_while_known_urls_are_loaded(
     assert {url.removeprefix(site.url) for url in crawled.visited} == set(site.pages)
     fetched = [request.target for request in site.log if request.target in site.pages]
     assert sorted(fetched) == sorted([*left, "/new"])
+
+
+async def test_a_lookup_that_takes_too_long_is_repeated(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await paused_halfway(crawls, site)
+    settled = {row[0] for row in await crawls.sql("SELECT url FROM crawl_visited")}
+    site.log.clear()
+    lookups = 0
+    loads = asyncio.Event()
+    find, select = visited.select_known, visited.select_known_visited
+
+    async def find_later(
+        connection: Connection, job_id: UUID, keys: Sequence[bytes], **place: Any
+    ) -> object:
+        nonlocal lookups
+        lookups += 1
+        if lookups == 1:
+            raise StatementTimedOut("it took too long")
+        loads.set()
+        return await find(connection, job_id, keys, **place)
+
+    async def select_later(connection: Connection, job_id: UUID, **place: Any) -> object:
+        await loads.wait()
+        return await select(connection, job_id, **place)
+
+    monkeypatch.setattr(known, "FEW", 0)
+    monkeypatch.setattr(visited, "select_known", find_later)
+    monkeypatch.setattr(visited, "select_known_visited", select_later)
+    await crawls.queue.resume(job_id)
+    crawled = await crawls.go_on(job_id)
+    assert crawled.job.status is Status.COMPLETED
+    assert crawled.job.retry_count == 0
+    assert lookups > 1
+    assert {url.removeprefix(site.url) for url in crawled.visited} == set(site.pages)
+    assert settled.isdisjoint(f"{site.url}{request.target}" for request in site.log)
 
 
 async def test_a_sitemap_is_read_while_known_urls_are_loaded(

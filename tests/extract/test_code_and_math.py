@@ -135,8 +135,7 @@ def test_formulas(html: str, markdown: str) -> None:
 
 
 def test_a_script_that_writes_formulas_ends_where_it_ended() -> None:
-    writes = r"<script>add('<script type=\"math/tex\">' + formula + '<\/script>')</script>"
-    writes = writes.replace('\\"', '"')
+    writes = """<script>add('<script type="math/tex">' + formula + '<\\/script>')</script>"""
     assert body_of(read(f"{writes}<p>Shown.</p>")) == "Shown."
     unclosed = "<p>Shown.</p><script type='math/tex'>x"
     assert body_of(read(unclosed)) == "Shown."
@@ -241,6 +240,11 @@ def test_a_table_whose_rows_are_lines_of_code() -> None:
     assert body_of(read(f"<table>\n{rows}</table>")) == code
     prose = "<tr><td>Some <tt>text</tt></td></tr>"
     assert body_of(read(f"<table>{prose * 2}</table>")) == "Some `text`\n\nSome `text`"
+
+
+def test_tasks_keep_their_marks() -> None:
+    html = "<ul><li><input type=checkbox checked> done<li><input type=checkbox> <b>open</b></ul>"
+    assert body_of(read(html)) == "- [x] done\n- [ ] **open**"
 
 
 def test_exponents_in_headings() -> None:

@@ -82,10 +82,12 @@ def test_a_page_about_copyright() -> None:
 
 
 def test_signs_of_permalinks_are_no_part_of_headings() -> None:
-    for sign in "#¶§":
+    for sign in ("#", "¶", "§", "link", "[Permalink]"):
         page = f"<main><h2>Open<span><a class=mark href='#o' id=o>{sign}</a></span></h2><p>x</main>"
         assert headings(page) == ["Open"]
         assert f"{sign}" not in read(page).markdown.removeprefix("## ")
+    page = "<main><h2 id=l><a href='#l'>Link</a></h2><p>x</main>"
+    assert headings(page) == ["Link"]
 
 
 def test_the_heading_above_the_densest_element() -> None:

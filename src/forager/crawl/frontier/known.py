@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from forager.crawl.frontier.window import START
 from forager.crawl.store import visited as store
 from forager.db.database import Database
 from forager.db.shared_query import SharedQuery
+from forager.errors import StatementTimedOut
 
 Row = TypeVar("Row")
 Keys = tuple[bytes, ...]
@@ -83,12 +84,20 @@ class KnownUrls:
 
     async def _find(self, wanted: Sequence[Keys]) -> dict[Keys, None]:
         keys = list({key for each in wanted for key in each})
-        settled, pending = await self._database.run(
-            store.select_known, self._job_id, keys, after=self._place, before=self._first_seq
-        )
-        for row in settled:
-            self._remember(row)
-        self._discovery.remember_keys(pending)
+        while not self.is_complete:
+            # too much to read at once: less of it is left when more is loaded
+            with suppress(StatementTimedOut):
+                settled, pending = await self._database.run(
+                    store.select_known,
+                    self._job_id,
+                    keys,
+                    after=self._place,
+                    before=self._first_seq,
+                )
+                for row in settled:
+                    self._remember(row)
+                self._discovery.remember_keys(pending)
+                break
         return {}
 
     def _remember(self, row: store.Known, *, pending: bool = False) -> None:

@@ -23,7 +23,14 @@ from forager.db.embedded.server import stop_server
 from forager.db.embedded.sockets import database_url
 
 _LOCK_LIMIT = 120.0
-_WAIT = 'while [ "$(date +%s)" -lt "$(cat "$1")" ]; do sleep 1; done; shift; exec "$@"'
+# two short processes every five seconds; the deadline may change meanwhile, or its file be removed
+_WAIT = """
+while end=0; read -r end < "$1"; left=$((end - $(date +%s))); [ "$left" -gt 0 ]; do
+    sleep $((left < 5 ? left : 5))
+done
+shift
+exec "$@"
+"""
 
 
 def linger(folder: ServerFolder, seconds: float) -> None:

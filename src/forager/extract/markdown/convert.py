@@ -169,7 +169,14 @@ class Converter(Definitions):
             marker = f"{number}. "
             self._lists[-1] = number + 1
         self._open_container(index, Container(marker, " " * len(marker)))
+        self._add_task(index + 1)
         return index + 1
+
+    def _add_task(self, index: int) -> None:
+        """Add the mark of a task, whose item begins with a checkbox."""
+        tag = self._tokens.tags[index]
+        if tag.name == "input" and tag.attributes.get("type") == "checkbox":
+            self._parts.append("[x] " if "checked" in tag.attributes else "[ ] ")
 
     def summary(self, index: int, _tag: Tag) -> int:
         self._flush()

@@ -7,15 +7,12 @@ and `snake_case` must stay one word.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_dropped
 from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
-
-# by their places, of a whole page or of a part of it
-Texts = Sequence[str] | Mapping[int, str]
 
 _ACTIVE = re.compile(
     r"""
@@ -105,28 +102,29 @@ def balanced(text: str) -> bool:
     return depth == 0
 
 
-_LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
+_LINE_ENDS = frozenset({"br", "/div", "/p", "/li", "/tr", "/code"})
 
 
 def code_text(tokens: Tokens, start: int, end: int) -> str:
     """The text of code, without line numbers, buttons and colors."""
-    tags = tokens.tags
-    texts: Texts = tokens.texts
+    texts, tags = tokens.texts[start : end + 1], tokens.tags
     name = tags[start].name
     if name == "table" or (name != "pre" and any(tag.name == "br" for tag in tags[start:end])):
-        texts = dict(enumerate(map(_unwrapped, texts[start : end + 1]), start))
+        texts = list(map(_unwrapped, texts))
     parts: list[str] = []
     index = start + 1
     while index < end:
-        parts.append(texts[index])
+        parts.append(texts[index - start])
         tag = tags[index]
         if tag.verdict is not ElementVerdict.KEEP and _is_not_code(tokens, index, tag.verdict):
             tokens.removed[index] = tag.verdict.value
             index = tokens.closing[index]
-        elif _ends_line(parts, texts, tags, index, end):
+        elif tag.name in _LINE_ENDS and _ends_line(
+            parts, tags, index, end, texts[index + 1 - start]
+        ):
             parts.append("\n")
         index += 1
-    parts.append(texts[end])
+    parts.append(texts[-1])
     code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
     for split, reason in ((_colors, "colors of a terminal"), (_line_numbers, "numbers of lines")):
         kept, cut = split(code)
@@ -198,13 +196,11 @@ _NUMBERS = re.compile(r"[\d\s.]*")
 _WIDGETS = frozenset({"div", "a", "nav", "ul"})
 
 
-def _ends_line(parts: list[str], texts: Texts, tags: Sequence[Tag], index: int, end: int) -> bool:
+def _ends_line(parts: list[str], tags: Sequence[Tag], index: int, end: int, following: str) -> bool:
     name = tags[index].name
     if name == "br":
         return True
-    if name not in _LINE_ENDS:
-        return False
     if name == "/code" and (index + 1 >= end or tags[index + 1].name != "code"):
         return False
     last = next((part for part in reversed(parts[-4:]) if part), "")
-    return not last.endswith("\n") and not texts[index + 1].startswith("\n")
+    return not last.endswith("\n") and not following.startswith("\n")

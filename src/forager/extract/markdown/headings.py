@@ -20,6 +20,7 @@ _SIGNS = "¶§ "
 _ASCII_SIGNS = "#^ "
 _ENOUGH_WORDS = 12  # characters
 _TOGGLES = name_set("collapse expand show hide toggle fold unfold open close more less")
+_PERMALINKS = frozenset({"link", "permalink", "permanent link", "direct link", "anchor"})
 _SOURCE = frozenset({"source", "src", "view source", "edit"})
 _SOURCE_LENGTH = 13  # characters
 _BREAKS = name_set("br p div li /p /div /li")
@@ -83,7 +84,7 @@ def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, 
     is_left_out = _is_left_out(tag.verdict, text, whole)
     if tag.name == "a" and not is_left_out:
         is_left_out = (
-            (is_place and is_sign(text))
+            (is_place and (is_sign(text) or _is_permalink(text, whole)))
             or _is_source_link(tokens, start, text, whole)
             or _is_toggle(href, text, whole)
         )
@@ -114,6 +115,10 @@ def _is_left_out(verdict: ElementVerdict, text: str, whole: str) -> bool:
         return False
     rest = len(whole) - len(text)
     return rest > min(len(text), _ENOUGH_WORDS) or is_sign(text)
+
+
+def _is_permalink(text: str, whole: str) -> bool:
+    return text != whole and text.strip("[]()").lower() in _PERMALINKS
 
 
 def _is_source_link(tokens: Tokens, start: int, text: str, whole: str) -> bool:

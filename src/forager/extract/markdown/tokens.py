@@ -56,7 +56,9 @@ class Tokens:
     def ids(self) -> frozenset[str]:
         """The ids of all elements."""
         if self._ids is None:
-            self._ids = frozenset(tag.attributes.get("id", "") for tag in self.tags)
+            self._ids = frozenset(
+                [tag.attributes["id"] for tag in self.tags if "id" in tag.attributes]
+            )
         return self._ids
 
     @property
