@@ -126,12 +126,10 @@ async def diff_generations(
             )
         if names and not rows:
             await _must_list(connection, (older, newer), url, names)
-        carried = await reads.select_carried_over(connection, newer.id, limit=limit + 1)
+        carried = await reads.select_carried_over(connection, newer.id, names, limit=limit + 1)
     is_cut = len(rows) > (limit if roots is None else MAX_CHANGES)
     if roots is not None:
         rows = await _without_equal(database, rows[:MAX_CHANGES], roots)
-    if names:
-        carried = [each for each in carried if each.url in names]
     diff = Diff(source_id, older.number, newer.number, against)
     diff.truncated = is_cut or max(len(rows), len(carried)) > limit
     diff.carried_over = carried[:limit]
