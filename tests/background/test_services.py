@@ -10,8 +10,10 @@ import orjson
 import psycopg
 import pytest
 
+from forager import background
 from forager.background import background_services, worker_services
 from forager.checks import Level
+from forager.cli.system import worker
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor.background import check_services
@@ -345,3 +347,17 @@ async def test_every_service_of_a_worker_logs_an_outage_once(
     failed = [line["service"] for line in lines if line["event"] == FAILED]
     assert "scheduler" in failed
     assert len(failed) == len(set(failed))
+
+
+async def test_a_worker_does_not_run_without_its_services(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> list[Service]:
+        raise ForagerError("the services cannot be made")
+
+    monkeypatch.setattr(background, "worker_services", fail)
+    monkeypatch.setattr(worker, "JOBS_FIRST", 0.0)
+    async with asyncio.timeout(LIMIT) as limit:
+        with pytest.raises(ForagerError, match="cannot be made"):
+            await worker.run_worker(settings, name="worker", tasks=False)
+    assert not limit.expired()

@@ -268,13 +268,23 @@ async def test_markdown_by_accept_costs_one_request_a_page(crawls: Crawls, site:
     assert site.hits == {"/robots.txt": 1} | dict.fromkeys(PAGES, 2)
 
 
-async def test_a_server_that_refuses_to_negotiate_is_asked_for_html(
-    crawls: Crawls, site: Site
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Page(b"No", "406 Not Acceptable"),
+        Page(b"No", "404 Not Found"),
+        Page(b"No", "500 Internal Server Error"),
+        text(f"# Home\n\n{STORY}"),
+    ],
+    ids=["refused", "not found", "failed", "text"],
+)
+async def test_a_server_that_cannot_negotiate_is_asked_for_html(
+    crawls: Crawls, site: Site, answer: Page
 ) -> None:
     for path, title in PAGES.items():
-        refusal = Page(b"No", "406 Not Acceptable")
-        site.pages[path] = by_accept(site, path, html(title, head=""), refusal)
+        site.pages[path] = by_accept(site, path, html(title, head=""), answer)
     assert (await crawl(crawls, site)).pages(site.url) == set(PAGES)
+    assert "Press the green button" in await content_of(crawls, f"{site.url}/")
 
 
 async def test_an_accept_header_of_the_crawl_is_kept(crawls: Crawls, site: Site) -> None:

@@ -124,22 +124,33 @@ async def run_worker(
 
         def stop() -> None:
             log.info("stopping: work is committed and given back; Ctrl-C again stops at once")
+            stop_parts()
+
+        def stop_parts() -> None:
             for part in parts:
                 part.stop()
 
         if sys.stderr is not None and sys.stderr.isatty():
             note(welcome(settings, name))
         after = JOBS_FIRST if jobs else 0.0
-        async with _background_services(database, settings, name, after=after):
+        async with _background_services(database, settings, name, after=after, on_end=stop_parts):
             grace = settings.shutdown_grace
             await run_until_stopped(_run_together(parts), stop, grace=grace)
 
 
 @asynccontextmanager
 async def _background_services(
-    database: Database, settings: Settings, command: str, *, after: float
+    database: Database,
+    settings: Settings,
+    command: str,
+    *,
+    after: float,
+    on_end: Callable[[], None],
 ) -> AsyncIterator[None]:
-    """Run the background services from so many seconds later to the end of the block."""
+    """Run the background services from so many seconds later to the end of the block.
+
+    If they cannot be started, `on_end` is called to end the block, which then raises their error.
+    """
     ending = asyncio.Event()
 
     async def run() -> None:
@@ -151,6 +162,7 @@ async def _background_services(
                 await ending.wait()
 
     running = asyncio.ensure_future(run())
+    running.add_done_callback(lambda _: on_end())
     try:
         yield
     finally:

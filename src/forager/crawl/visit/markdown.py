@@ -48,6 +48,7 @@ from forager.extract.markdown.twin import (
 )
 from forager.extract.urls import Refusal, normalize
 from forager.fetch.budgets.slots import HostThrottled
+from forager.fetch.failure import classify_status
 from forager.fetch.redirects import fetch_page
 from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import RobotsGate, origin_of
@@ -59,7 +60,6 @@ log = get_logger("crawl")
 ACCEPT = "text/markdown, text/html;q=0.9"
 # of ordinary requests, which may be for anything
 ACCEPT_ANY = f"{ACCEPT}, application/xhtml+xml;q=0.9, */*;q=0.8"
-NOT_ACCEPTABLE = 406
 NO_WAY = "none"
 # pages whose request accepts markdown, while it is not known how the site offers it
 NEGOTIATED_PAGES = 5
@@ -140,11 +140,12 @@ class MarkdownFirst:
     def negotiate(self, request: Request) -> Request:
         """The request of a page, which accepts markdown as well while the way is not known.
 
-        A conditional request stays as it is: its answer is about the HTML.
+        A conditional request stays as it is: its answer is about the HTML. So does a retry: the
+        header may be why the server failed.
         """
         if self._writer is None or self.way is not None or not self._negotiations:
             return request
-        if request.etag or request.last_modified or usual_pages(request.url):
+        if request.etag or request.last_modified or request.is_retry or usual_pages(request.url):
             return request
         self._negotiations -= 1
         return replace(request, headers={**request.headers, "Accept": ACCEPT_ANY})
@@ -152,7 +153,8 @@ class MarkdownFirst:
     def take_offer(self, response: Response) -> bool:
         """Whether the response to such a request is not the one for clients that want HTML.
 
-        Markdown is kept until `read` is called for the page.
+        Markdown is kept until `read` is called for the page. Servers may lead clients that accept
+        it to a page that does not exist, or to a text of another type, which has no links.
         """
         twin = markdown_of(response, response.url, by_type=True)
         if twin is not None:
@@ -161,9 +163,11 @@ class MarkdownFirst:
         if response.redirect is not None and usual_pages(response.redirect):
             self._has_sign = True
             return True
+        if markdown_of(response, response.url, by_type=False) is not None:
+            return True
         if response.status == 200:
             self._is_negotiated = True
-        return response.status == NOT_ACCEPTABLE
+        return isinstance(classify_status(response.status, response.headers), GiveUp)
 
     async def as_duplicate(self, entry: FrontierEntry) -> Settlement | None:
         """The outcome of a URL that is the markdown of a page; None if it is no such URL."""
