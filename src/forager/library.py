@@ -217,7 +217,7 @@ class AsyncForager(SourceCalls, ProductCalls):
         section: str | None = None,
         sections: bool = False,
     ) -> Diff:
-        """What generation `new` (default: the published one) has otherwise than `old`.
+        """The differences of generation `new` (default: the published one) from `old`.
 
         `against` is another source or version, to which `old` belongs. A page, by its URL or path,
         or a section of it is compared alone:

@@ -127,6 +127,8 @@ async def test_counts_diff_and_explanation_show_pages_that_are_carried_over(
     [carried] = diff.carried_over
     assert (carried.url, carried.reason, carried.times) == (f"{site.url}/p4", "http_500", 1)
     assert carried.fetched_at < carried.since
+    for name, found in (("/p4", [carried]), (f"{site.url}/p4", [carried]), ("/p2", [])):
+        assert (await diff_generations(crawls.database, SOURCE, page=name)).carried_over == found
 
     explanation = await explained(crawls, f"{site.url}/p4")
     assert (explanation.verdict, explanation.reason) == ("failed", "http_500")

@@ -6,6 +6,8 @@ import pytest
 
 from documents.searching import Look
 from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.documents import diff as differences
 from forager.documents.diff import Diff, Roots, diff_generations, matching_roots
 from forager.documents.reader import read_page
 from forager.documents.sources import get_other_source, get_source
@@ -147,6 +149,34 @@ async def test_reading_and_searching_a_missing_version_list_those_that_exist(
     with pytest.raises(NotFound) as error:
         await read_page(database, url(NEW, "/3.13/library/json.html"), source_id="tool@3.9")
     assert error.value.hint == "Versions: 3.12, 3.13"
+
+
+@pytest.mark.usefixtures("versions")
+async def test_two_sources_with_more_differences_than_are_compared(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not (await diff_generations(database, NEW, against=OLD)).truncated
+    # all pages differ by the links of their version, so that few of these are left
+    monkeypatch.setattr(differences, "MAX_CHANGES", 2)
+    assert (await diff_generations(database, NEW, against=OLD)).truncated
+
+
+async def test_a_source_of_another_owner_is_as_unknown_as_no_source(
+    corpus: Corpus, database: Database
+) -> None:
+    ours, theirs = new_id(), new_id()
+    await corpus.publish("theirs.example@1", {"/a": [("A", "text")]}, owner=theirs)
+    await corpus.publish("ours.example", {"/a": [("A", "text")]}, owner=ours)
+    source = await get_source(database, "ours.example", owner=ours)
+    for name in ("theirs.example@1", "theirs.example", "nothing.example"):
+        with pytest.raises(NotFound, match=f"there is no source {name}"):
+            await read_page(database, "https://ours.example/a", source_id=name, user_id=ours)
+        with pytest.raises(NotFound, match=f"there is no source {name}"):
+            await get_other_source(database, source, name, owner=ours)
+    with pytest.raises(NotFound, match=r"there is no page .* in theirs\.example@1"):
+        await read_page(
+            database, "https://x.example/", source_id="theirs.example@1", user_id=theirs
+        )
 
 
 def test_the_part_of_the_urls_that_differs() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from forager.extract.document import Document, extract_reading
 from forager.extract.losses import count_losses
+from forager.extract.markdown.convert import Converter
+from forager.extract.markdown.escape import code_text
+from forager.extract.markdown.phrasing import Links
+from forager.extract.markdown.tokens import tokenize
 
 URL = "https://docs.example.org/guide/page.html"
 SENTENCE = "The quick brown fox explains how to configure the frobnicator."
@@ -128,6 +134,50 @@ def test_the_signature_of_a_definition_is_code() -> None:
 )  # fmt: skip
 def test_formulas(html: str, markdown: str) -> None:
     assert body_of(read(html)) == markdown
+
+
+def test_a_script_that_writes_formulas_ends_where_it_ended() -> None:
+    writes = """<script>add('<script type="math/tex">' + formula + '<\\/script>')</script>"""
+    assert body_of(read(f"{writes}<p>Shown.</p>")) == "Shown."
+    unclosed = "<p>Shown.</p><script type='math/tex'>x"
+    assert body_of(read(unclosed)) == "Shown."
+
+
+def test_blanks_in_formulas_and_code_take_linear_time() -> None:
+    blanks = " " * 1_000_000
+    assert body_of(read(f"<p><script type='math/tex'>x{blanks}y</script></p>")).startswith("$x")
+    code = f"<div class=example>a\n{blanks}b<br>c{blanks}d</div>"
+    assert "```\na b\nc" in read(code, STYLE).markdown
+
+
+class CountedList(list[Any]):
+    """A list that counts how many elements its slices have copied."""
+
+    copied = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.copied += len(found) if isinstance(place, slice) else 0
+        return found
+
+
+def test_a_piece_of_code_is_read_alone() -> None:
+    tokens = tokenize(f"<body>{'<p>text</p>' * 500}<div>a<br>b</div></body>")
+    tokens.texts = texts = CountedList(tokens.texts)
+    start = next(at for at, tag in enumerate(tokens.tags) if tag.name == "div")
+    assert code_text(tokens, start, tokens.closing[start]) == "a\nb"
+    assert texts.copied < 10
+
+
+def test_elements_around_what_is_no_code_are_searched_once() -> None:
+    inside = f"<h2>B</h2>{'<b>c</b>' * 500}"
+    around = '<div class="code">' * 100
+    tokens = tokenize(f"<body>{around}{inside}{'</div>' * 100}</body>")
+    tokens.tags = tags = CountedList(tokens.tags)
+    converter = Converter(tokens, Links(URL))
+    converter.run(0, len(tags) - 1)
+    assert [part.heading for part in converter.blocks.parts] == ["", "B"]
+    assert tags.copied < 10 * len(tags)
 
 
 def test_a_synopsis_of_functions_is_code() -> None:

@@ -216,6 +216,8 @@ def test_every_visible_word_is_kept_or_explained(pieces: list[str], name: str) -
         "<pre>1 const a = 1\n2$b = 2</pre>",
         "<pre>$ &lt;font color=&quot;#ab0071&quot;&gt;fastapi&lt;/font&gt;</pre>",
         "<p>do_before_<math><i>abc</i></math> it</p>",
+        # what may begin a fence is read in one way
+        f"<pre>{'> ' * 60}quoted</pre>",
     ],
 )
 def test_the_audit_finds_no_loss_where_nothing_is_lost(html: str) -> None:

@@ -122,17 +122,16 @@ async def diff_generations(
             older = await readable_generation(connection, other, old)
             roots = await _matching_roots(connection, older, newer)
             rows = await differences.select_differences_of_sources(
-                connection, older.id, newer.id, (roots.old, roots.new), names, limit=MAX_CHANGES
+                connection, older.id, newer.id, (roots.old, roots.new), names, limit=MAX_CHANGES + 1
             )
         if names and not rows:
             await _must_list(connection, (older, newer), url, names)
-        carried = await reads.select_carried_over(connection, newer.id, limit=limit + 1)
+        carried = await reads.select_carried_over(connection, newer.id, names, limit=limit + 1)
+    is_cut = len(rows) > (limit if roots is None else MAX_CHANGES)
     if roots is not None:
-        rows = await _without_equal(database, rows, roots)
-    if names:
-        carried = [each for each in carried if each.url in names]
+        rows = await _without_equal(database, rows[:MAX_CHANGES], roots)
     diff = Diff(source_id, older.number, newer.number, against)
-    diff.truncated = max(len(rows), len(carried)) > limit
+    diff.truncated = is_cut or max(len(rows), len(carried)) > limit
     diff.carried_over = carried[:limit]
     pairs = _collect(diff, rows[:limit])
     if with_sections or names:

@@ -134,10 +134,10 @@ async def read_page(
             )
             if held_back is not None:
                 raise _held_back(spellings[0], held_back)
-        if source_id is not None and not await generations.select_sources_named(
-            connection, source_id
-        ):
-            raise await missing_source(connection, source_id, user_id)
+        if source_id is not None:
+            named = await generations.select_sources_named(connection, source_id)
+            if all(user_id not in (None, each.user_id) for each in named):
+                raise await missing_source(connection, source_id, user_id)
     place = f" in {source_id}" if source_id else ""
     if generation is not None:
         place = f" in generation {generation} of {source_id}"

@@ -22,7 +22,7 @@ from forager.extract.markdown.tokens import Tokens, spaced_text
 from forager.extract.text import name_set
 
 _WORD = re.compile(r"\w+")
-_FENCE = re.compile(r"(?:[-*>] |\d+\. |>|\s)*(`{3,})")
+_FENCE = re.compile(r"(?:[-*] |\d+\. |[>\s])*(`{3,})")
 _TARGET = re.compile(r"(?<!\\)\]\([a-z][a-z0-9+.-]*+:[^\s()]*+\)")
 _MARKS = re.compile(r"[`*\[\]^]+")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")

@@ -47,8 +47,8 @@ PathPrefix = Annotated[PathText, Field(description="Only paths with this prefix.
 OldNumber = Annotated[
     Number,
     Field(
-        description="By default the generation that `new` is based on; of the source `against`, "
-        "its published generation."
+        description="By default the generation that `new` is based on; with `against`, the "
+        "published generation of that source."
     ),
 ]
 Against = Annotated[

@@ -117,17 +117,21 @@ _CARRIED: LiteralString = """
 
 
 async def select_carried_over(
-    connection: Connection, generation_id: int, *, limit: int
+    connection: Connection, generation_id: int, names: Sequence[str] = (), *, limit: int
 ) -> list[CarriedPage]:
-    """Pages that a generation lists as they were in its base, because they failed."""
+    """Pages that a generation lists as they were in its base, because they failed.
+
+    All of them, or those with one of these URLs or paths.
+    """
     return await Rows(connection, CarriedPage).all(
         f"""
         {_CARRIED}
-         WHERE m.generation_id = %s
+         WHERE m.generation_id = %(generation)s
+           AND (%(names)s::text[] = '{{}}' OR d.url = ANY(%(names)s) OR d.path = ANY(%(names)s))
          ORDER BY d.url
-         LIMIT %s
+         LIMIT %(limit)s
         """,
-        (generation_id, limit),
+        {"generation": generation_id, "names": list(names), "limit": limit},
     )
 
 

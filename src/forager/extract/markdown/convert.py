@@ -6,7 +6,9 @@ Only the cells of a table recurse, and they contain no table, so no page is nest
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from forager.extract.content.boilerplate import ElementVerdict, is_boilerplate_phrase
 from forager.extract.content.removal import is_contents_list, is_dropped
@@ -200,10 +202,19 @@ class Converter(Definitions):
             self.blocks.at = end
             self.blocks.add(formula)
             return end + 1
-        names = {each.name for each in tokens.tags[index + 1 : end]}
-        if not traits.code or not names.isdisjoint(_NOT_IN_CODE):
+        if not traits.code or self._holds_no_code(index, end):
             return 0
         return self.preformatted(index, tag)
+
+    def _holds_no_code(self, index: int, end: int) -> bool:
+        following = bisect_right(self._not_code, index)
+        return following < len(self._not_code) and self._not_code[following] < end
+
+    @cached_property
+    def _not_code(self) -> list[int]:
+        """Where elements that code does not have begin, found once for all around them."""
+        tags = self._tokens.tags
+        return [index for index, tag in enumerate(tags) if tag.name in _NOT_IN_CODE]
 
     def code(self, index: int, tag: Tag) -> int:
         """Inline code; as a block if it has several lines."""
@@ -217,8 +228,10 @@ class Converter(Definitions):
 
     def _is_styled_code(self, index: int, end: int) -> bool:
         """Whether an element that is code by its style holds no blocks."""
-        names = {tag.name for tag in self._tokens.tags[index + 1 : end][:_MAX_LINES]}
-        return end - index < _MAX_LINES and names.isdisjoint(_BLOCKS | _NOT_IN_CODE)
+        if end - index >= _MAX_LINES:
+            return False
+        names = {tag.name for tag in self._tokens.tags[index + 1 : end]}
+        return names.isdisjoint(_BLOCKS | _NOT_IN_CODE)
 
     def _language_of(self, index: int, end: int, attributes: Attributes) -> str:
         tags, languages = self._tokens.tags, self._languages

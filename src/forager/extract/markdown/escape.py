@@ -134,7 +134,7 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
     return code
 
 
-_WRAPPED = re.compile(r"[ \t]*\n\s*")
+_WRAPPED = re.compile(r"(?<![ \t])[ \t]*+\n\s*")
 
 
 def _unwrapped(text: str) -> str:

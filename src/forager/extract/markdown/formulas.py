@@ -14,20 +14,23 @@ _DELIMITED = re.compile(r"\s*(?:\\\((.*)\\\)|\\\[(.*)\\\]|\$\$(.*)\$\$|\$(.*)\$)
 
 # how MathJax 2 and kramdown write formulas
 MATH_SCRIPT = "math/tex"
+# any script: what looks like one in the text of another is text, and not replaced
 _SCRIPT = re.compile(
-    r"""<script\b[^>]{0,100}\btype=["']?math/tex(; ?mode=display)?["']?[^>]{0,100}>"""
-    r"((?:[^<]++|<(?!/?script\b))*+)</script>",
-    re.IGNORECASE,
+    r"<script\b([^>]*+)>?((?:[^<]++|<(?!/script\b))*+)(</script\b[^>]*+>)?", re.IGNORECASE
 )
-_CDATA = re.compile(r"%? *<!\[CDATA\[|%? *\]\]>")
+_MATH_TYPE = re.compile(r"""\btype=["']?math/tex(; ?mode=display)?""", re.IGNORECASE)
+_CDATA = re.compile(r"(?:% {0,9})?(?:<!\[CDATA\[|\]\]>)")
 
 
 def formulas_of_scripts(html: str) -> str:
     """The page with its formulas in scripts as text, in the delimiters of TeX."""
 
     def shown(script: re.Match[str]) -> str:
+        kind = _MATH_TYPE.search(script[1])
+        if kind is None or script[3] is None:
+            return script[0]
         source = escape(_CDATA.sub("", script[2]).strip(), quote=False)
-        if script[1]:
+        if kind[1]:
             return f'<div class="math">\\[{source}\\]</div>'
         return f'<span class="math">\\({source}\\)</span>'
 

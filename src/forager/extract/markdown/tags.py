@@ -307,7 +307,7 @@ def _gap(attributes: Attributes) -> str:
 
 
 MONOSPACE = re.compile(
-    r"font(?:-family)?\s*:[^;]{0,200}?(?:monospace|courier|consolas|menlo)", re.I
+    r"font(?:-family)?\s*:[^;:]{0,200}?(?:monospace|courier|consolas|menlo)", re.I
 )
 _TITLED = name_set("div p span td")
 _TITLES = name_set("title page-title pagetitle doc-title doctitle document-title")
