@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,9 +15,10 @@ import pytest
 import sqlalchemy
 from embedded_homes import LIMIT, User, changed, empty_home, end_server, kill, made_home, wait_until
 
-from forager.db.embedded import join_server, server_status, stop_lingering
+from forager.db.embedded import join_server, linger, server_status, stop_lingering
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.linger import prolong
+from forager.db.embedded.locks import open_lock
 from forager.db.embedded.server import server_lives
 from forager.errors import EmbeddedServerError, NotAllowed
 from support.waiting import lives
@@ -33,6 +35,20 @@ def test_a_server_lingers_for_the_next_user(home: Path) -> None:
     assert stop_lingering(home)
     assert not stop_lingering(home)
     assert server_status(home).pid is None
+
+
+def test_a_wait_for_a_stopped_server_spares_the_next_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join_server(home, linger=60).leave()
+    assert stop_lingering(home)
+    with User(home) as user:
+        pid = user.answer()["pid"]
+        user.kill()
+    folder = ServerFolder(home)
+    monkeypatch.setattr(sys, "argv", ["-c", str(home), str(open_lock(folder, folder.linger))])
+    linger.main()
+    assert lives(pid)
 
 
 def test_a_lingering_server_stops_by_itself(home: Path) -> None:

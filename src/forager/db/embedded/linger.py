@@ -100,8 +100,12 @@ def main() -> None:
     if not folder.root.is_dir():
         return
     with hold_start_lock(folder, _LOCK_LIMIT):
-        if _deadline(lock) <= time.time():
-            stop_if_unused(folder)  # the last one out of a used server lets it linger again
+        deadline = _deadline(lock)
+        if deadline <= time.time():
+            # the last one out of a used server lets it linger again; a server that was stopped
+            # ended this wait, and what runs now is another one
+            if deadline:
+                stop_if_unused(folder)
             os.close(lock)  # under the start lock, so that no other process relies on this one
             return
     os.set_inheritable(lock, True)
