@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 
 from forager.extract.content.boilerplate import ElementVerdict, is_boilerplate_phrase
 from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.blocks import Container, HeadedText
 from forager.extract.markdown.definitions import DefinitionOwner, Definitions
-from forager.extract.markdown.escape import code_span, code_text, escape_text, fence, markdown_of
+from forager.extract.markdown.escape import code_text, escape_text, fence, markdown_of
 from forager.extract.markdown.formulas import formula_of
 from forager.extract.markdown.headings import HeadingText, visible
-from forager.extract.markdown.table import MAX_CELLS, is_code, is_layout, read_table, render_table
+from forager.extract.markdown.table import (
+    MAX_CELLS,
+    cell_lines,
+    is_code,
+    is_layout,
+    read_table,
+    render_table,
+)
 from forager.extract.markdown.tags import (
     PLAIN,
     Attributes,
@@ -272,7 +279,7 @@ class Converter(Definitions):
         else:
             cell = Converter(self._tokens, self._links, cell=True)
             cell.run(start, end)
-            text = "<br>".join(_cell_lines(part.content() for part in cell.blocks.parts))
+            text = "<br>".join(cell_lines(part.content() for part in cell.blocks.parts))
         return text.replace("|", "\\|") if "|" in text else text
 
     # --- headings ---------------------------------------------------------------------------
@@ -355,20 +362,6 @@ _NEAR_START = 8  # tags between the beginning of an article and its title
 
 def _number(written: str | None, default: int) -> int:
     return int(written) if written and written.isdecimal() and len(written) < 10 else default
-
-
-def _cell_lines(contents: Iterable[str]) -> list[str]:
-    """The lines of a cell, which are joined to one: code as inline code, without its fences."""
-    kept: list[str] = []
-    fenced = False
-    for content in contents:
-        for line in content.split("\n"):
-            text = line.strip()
-            if text.startswith("```"):
-                fenced = not fenced
-            elif text:
-                kept.append(code_span(line.rstrip()) if fenced else text)
-    return kept
 
 
 _Action = Callable[[Converter, int, Tag], int]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from forager.extract.content.boilerplate import ElementVerdict
 from forager.extract.content.removal import is_dropped
+from forager.extract.markdown.escape import code_span
 from forager.extract.markdown.tokens import Tokens
 
 MAX_COLUMNS = 100
@@ -169,3 +170,17 @@ class _Grid:
             self._room -= 1
             if left > 1:
                 self._spanning[column] = (left - 1, text)
+
+
+def cell_lines(contents: Iterable[str]) -> list[str]:
+    """The lines of a cell, which are joined to one: code as inline code, without its fences."""
+    kept: list[str] = []
+    fenced = False
+    for content in contents:
+        for line in content.split("\n"):
+            text = line.strip()
+            if text.startswith("```"):
+                fenced = not fenced
+            elif text:
+                kept.append(code_span(line.rstrip()) if fenced else text)
+    return kept
