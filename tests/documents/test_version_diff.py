@@ -131,6 +131,8 @@ async def test_another_version_is_named_by_its_number(database: Database) -> Non
     assert (await get_other_source(database, source, OLD)).id == OLD
     assert (await get_other_source(database, source, "<3.13")).id == OLD
     assert (await get_other_source(database, source, "3.x")).id == OLD
+    with pytest.raises(InvalidInput, match=f"{NEW} is {NEW} itself"):
+        await get_other_source(database, source, NEW)
     with pytest.raises(NotFound, match=r"no source tool@3\.9") as error:
         await get_other_source(database, source, "tool@3.9")
     assert error.value.hint == "Versions: 3.12, 3.13"

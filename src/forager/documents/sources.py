@@ -67,15 +67,21 @@ async def get_other_source(
 ) -> Source:
     """A source by its name, or the newest of the versions of a source in a range: `3.12`, `3.x`."""
     try:
-        return await get_source(database, name, owner=owner)
+        found = await get_source(database, name, owner=owner)
     except NotFound:
         named = await database.run(generations.select_sources_named, base_name(source.id))
         seen = {each.id: each for each in named if owner is None or each.user_id == owner}
         others = [each for each in seen if version_of(each) and each != source.id]
         if not others or version_of(name) is not None:
             raise
-    newest = max(select_versions(others, name), key=lambda each: version_key(version_of(each)))
-    return seen[newest]
+        newest = max(select_versions(others, name), key=lambda each: version_key(version_of(each)))
+        return seen[newest]
+    if found.id == source.id:
+        raise InvalidInput(
+            f"{name} is {source.id} itself",
+            hint="Name another version or source, or the numbers of two generations without one.",
+        )
+    return found
 
 
 async def list_generations(
